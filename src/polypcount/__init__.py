@@ -1,0 +1,47 @@
+"""Count the distinct polyps in a colonoscopy recording.
+
+The names below are loaded when they are first used, so that `import polypcount` costs next to nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from polypcount.version import __version__
+
+if TYPE_CHECKING:
+    from polypcount.corpus import Corpus, check, concatenate
+    from polypcount.errors import PolypcountError
+    from polypcount.simulate import simulate_timelines
+    from polypcount.tracking import fragments, link_tracklets
+
+
+_HOME_OF = {
+    "Corpus": "polypcount.corpus",
+    "check": "polypcount.corpus",
+    "concatenate": "polypcount.corpus",
+    "PolypcountError": "polypcount.errors",
+    "simulate_timelines": "polypcount.simulate",
+    "fragments": "polypcount.tracking",
+    "link_tracklets": "polypcount.tracking",
+}
+
+__all__ = [
+    "Corpus",
+    "PolypcountError",
+    "__version__",
+    "check",
+    "concatenate",
+    "fragments",
+    "link_tracklets",
+    "simulate_timelines",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'polypcount' has no attribute {name!r}")
+    return getattr(import_module(_HOME_OF[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,1 @@
+"""The command `polypcount`: one file a verb; each parses, calls the rooms and prints."""

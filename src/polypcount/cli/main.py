@@ -1,0 +1,57 @@
+"""The program: its verbs, and how it ends when something goes wrong."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from polypcount.cli import check, demo, doctor, simulate
+from polypcount.errors import PolypcountError
+
+app = typer.Typer(
+    name="polypcount",
+    help="Count the distinct polyps in a colonoscopy recording. Research software, not a medical device.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+for verb in (demo.demo, simulate.simulate, check.check, doctor.doctor):
+    app.command()(verb)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        import polypcount
+
+        typer.echo(f"polypcount {polypcount.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and stop.", callback=_print_version, is_eager=True)
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error. May stand anywhere.")] = False,
+) -> None:
+    """`main` takes `--debug` out of the arguments; it stands here to be in the help."""
+
+
+def main() -> None:
+    """Run the program. Exit codes: 0 done, 1 `check` found errors, 2 bad input or usage, 3 a fault of ours."""
+    arguments = sys.argv[1:]
+    debug = "--debug" in arguments
+    try:
+        app(args=[argument for argument in arguments if argument != "--debug"], prog_name="polypcount")
+    except Exception as problem:
+        if debug:
+            raise
+        if isinstance(problem, PolypcountError):
+            _end(str(problem), 2)
+        if isinstance(problem, OSError):
+            _end(" ".join(str(part) for part in (problem.filename, problem.strerror or problem) if part), 2)
+        _end(f"{type(problem).__name__}: {problem} (a fault in polypcount; --debug shows where)", 3)
+
+
+def _end(message: str, code: int) -> None:
+    typer.echo(f"polypcount: {' '.join(message.split())}", err=True)
+    sys.exit(code)

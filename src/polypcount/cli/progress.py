@@ -1,0 +1,48 @@
+"""Progress of long work: a bar on a terminal, now and then a plain line elsewhere."""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from polypcount.progress import Progress
+
+_SECONDS_BETWEEN_LINES = 5.0
+
+
+@contextmanager
+def show_progress(task: str) -> Iterator[Progress]:
+    """Show how far the work inside the `with` is, on standard error.
+
+    task: what is being done, such as "simulating procedures".
+    """
+    if sys.stderr.isatty():
+        yield from _bar(task)
+    else:
+        yield _plain_lines(task)
+
+
+def _bar(task: str) -> Iterator[Progress]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Bar(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
+        row = bar.add_task(task, total=None)
+        yield lambda done, total: bar.update(row, completed=done, total=total)
+
+
+def _plain_lines(task: str) -> Progress:
+    started = last = time.monotonic()
+
+    def tell(done: int, total: int) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last >= _SECONDS_BETWEEN_LINES and done:
+            last = now
+            left = (now - started) / done * (total - done)
+            sys.stderr.write(f"{task}: {done:,} of {total:,}, about {left:.0f} s left\n")
+            sys.stderr.flush()
+
+    return tell

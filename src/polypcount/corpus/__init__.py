@@ -1,0 +1,25 @@
+"""The types that travel between rooms, the folder they are kept in, and `check`."""
+
+from polypcount.corpus.boxes import Boxes, FrameFiles
+from polypcount.corpus.checks import check
+from polypcount.corpus.corpus import Corpus, concatenate
+from polypcount.corpus.findings import Finding, Findings
+from polypcount.corpus.folder import is_corpus
+from polypcount.corpus.provenance import Provenance
+from polypcount.corpus.records import Polyp, Video
+from polypcount.corpus.tracklets import Tracklets
+
+__all__ = [
+    "Boxes",
+    "Corpus",
+    "Finding",
+    "Findings",
+    "FrameFiles",
+    "Polyp",
+    "Provenance",
+    "Tracklets",
+    "Video",
+    "check",
+    "concatenate",
+    "is_corpus",
+]

@@ -1,0 +1,64 @@
+"""What made a corpus, when, from what."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from polypcount.errors import DataError
+from polypcount.version import __version__
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """How a corpus came to be.
+
+    made_by: the verb or function, such as "simulate".
+    created: when, in UTC, as ISO 8601 to the second.
+    package_version: of polypcount.
+    sources: the files and folders that were read.
+    parameters: settings, as far as they decide the content; JSON values.
+    parents: provenance of the corpora it was selected or put together from.
+    """
+
+    made_by: str
+    created: str
+    package_version: str
+    sources: tuple[str, ...] = ()
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parents: tuple["Provenance", ...] = ()
+
+    @classmethod
+    def now(
+        cls,
+        made_by: str,
+        sources: tuple[str, ...] = (),
+        parameters: Mapping[str, Any] | None = None,
+        parents: tuple["Provenance", ...] = (),
+    ) -> "Provenance":
+        """Provenance of something that this version makes at this moment."""
+        created = datetime.now(UTC).isoformat(timespec="seconds")
+        return cls(made_by, created, __version__, sources, dict(parameters or {}), parents)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Any) -> "Provenance":
+        """The inverse of `to_dict`; anything else is a `DataError`."""
+        try:
+            made_by, created, package_version = values["made_by"], values["created"], values["package_version"]
+            sources, parameters, parents = values["sources"], values["parameters"], values["parents"]
+            well_formed = (
+                all(isinstance(text, str) for text in (made_by, created, package_version, *sources))
+                and isinstance(parameters, dict)
+                and isinstance(parents, (list, tuple))
+            )
+        except (KeyError, TypeError) as problem:
+            raise DataError(f"the provenance lacks a part: {problem}") from None
+        if not well_formed:
+            raise DataError("the provenance has a value of the wrong type")
+        return cls(
+            made_by, created, package_version, tuple(sources), parameters, tuple(cls.from_dict(p) for p in parents)
+        )

@@ -1,0 +1,57 @@
+"""Where in time a tracklet lies in its video, and a fragment in the life of its polyp."""
+
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polypcount.corpus import Boxes, Tracklets, Video
+from polypcount.errors import DataError
+from polypcount.tracking.fragment import Fragments
+
+Anchor = Literal["start", "centre", "stop"]
+Unit = Literal["frames", "seconds", "share"]
+
+
+def tracklet_positions(
+    tracklets: Tracklets, videos: Sequence[Video], anchor: Anchor = "start", unit: Unit = "share"
+) -> NDArray[np.float64]:
+    """Position of each tracklet in its video, float64[n].
+
+    anchor: start_frame, stop_frame (the first frame after it), or the middle between the two.
+    unit: frames; seconds, which is frames / fps, NaN where fps is not known; share, which is frames / frame_count.
+    """
+    if anchor not in get_args(Anchor) or unit not in get_args(Unit):
+        raise DataError(
+            f"anchor must be one of {get_args(Anchor)} and unit one of {get_args(Unit)}, found {anchor!r}, {unit!r}"
+        )
+    start, stop = tracklets.start_frame.astype(np.float64), tracklets.stop_frame.astype(np.float64)
+    frames = {"start": start, "centre": (start + stop) / 2, "stop": stop}[anchor]
+    if unit == "frames":
+        return frames
+    per_video = [video.frame_count if unit == "share" else video.fps or np.nan for video in videos]
+    return np.asarray(frames / np.array(per_video, np.float64)[tracklets.video])
+
+
+def fragment_positions(pieces: Fragments, tracklets: Tracklets, boxes: Boxes) -> NDArray[np.float64]:
+    """Position of each fragment in the life of its polyp, float64[n], as the temporally-aware loss takes it.
+
+    (first frame of the fragment - first frame of the polyp) / (last - first frame of the polyp), where the polyp's
+    frames are those of all its boxes in the video, and a span of 0 counts as 1. NaN without a polyp.
+    """
+    polyp, video = tracklets.polyp[pieces.tracklet], tracklets.video[pieces.tracklet]
+    frame = boxes.frame[pieces.rows[pieces.offsets[:-1]]].astype(np.float64)
+    owner = _owner(boxes.video, boxes.polyp)
+    names, which = np.unique(owner, return_inverse=True)
+    first = np.full(len(names), np.inf)
+    last = np.full(len(names), -np.inf)
+    np.minimum.at(first, which, boxes.frame)
+    np.maximum.at(last, which, boxes.frame)
+    mine = np.searchsorted(names, _owner(video, polyp))
+    position = (frame - first[mine]) / np.maximum(last[mine] - first[mine], 1)
+    return np.where(polyp >= 0, position, np.nan)
+
+
+def _owner(video: NDArray[np.int32], polyp: NDArray[np.int32]) -> NDArray[np.int64]:
+    return (video.astype(np.int64) << 32) | (polyp.astype(np.int64) + 1)

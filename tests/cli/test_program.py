@@ -1,0 +1,173 @@
+"""The installed program, run as its user would."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from polypcount.corpus import Boxes, Corpus, Polyp, Video
+
+from ..conftest import Run
+
+HEAVY = ("torch", "lightning", "transformers", "matplotlib", "fastapi", "numba", "onnxruntime", "sklearn")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import polypcount",
+        "import sys; sys.argv = ['polypcount', '--help']; from polypcount.cli.main import main; main()",
+    ],
+)
+def test_import_and_help_load_nothing_heavy(code: str) -> None:
+    tell = f"import atexit, sys; atexit.register(lambda: print('HEAVY', [n for n in {HEAVY} if n in sys.modules]))\n"
+    done = subprocess.run([sys.executable, "-c", tell + code], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[-1] == "HEAVY []"
+
+
+def test_public_names_load_when_used() -> None:
+    import polypcount
+
+    for name in polypcount.__all__:
+        assert getattr(polypcount, name) is not None
+    assert set(polypcount.__all__) <= set(dir(polypcount))
+    with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
+        _ = polypcount.nonsense
+
+
+def test_version_and_help(polypcount: Run) -> None:
+    assert polypcount("--version").stdout.startswith("polypcount 0.")
+    help_page = polypcount("--help").stdout
+    for verb in ("demo", "simulate", "check", "doctor"):
+        assert verb in help_page
+        assert polypcount(verb, "--help").returncode == 0
+
+
+def test_completion(polypcount: Run) -> None:
+    asked = {"_POLYPCOUNT_COMPLETE": "complete_bash", "COMP_WORDS": "polypcount d", "COMP_CWORD": "1"}
+    assert polypcount(env=asked).stdout.split() == ["demo", "doctor"]
+
+
+def test_demo_shows_a_procedure_and_never_claims_to_count(polypcount: Run) -> None:
+    done = polypcount("demo")
+    assert done.returncode == 0
+    assert "Checked: nothing wrong" in done.stdout
+    assert "This demo has not counted" in " ".join(done.stdout.split())
+    assert polypcount("demo").stdout == done.stdout
+    assert polypcount("demo", "--seed", 9).stdout != done.stdout
+
+
+def test_simulate_then_check(polypcount: Run, tmp_path: Path) -> None:
+    out = tmp_path / "sim"
+    command = ("simulate", "--timelines-only", out, "--procedures", 19, "--seed", 7, "--like", "study")
+    done = polypcount(*command)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(Corpus.load(out).polyps) == 47
+    checked = polypcount("check", out)
+    assert checked.returncode == 0
+    assert checked.stdout.splitlines()[1:] == ["found: nothing wrong"]
+    again = polypcount(*command)
+    assert again.returncode == 2
+    assert (
+        again.stderr == f"polypcount: {out} holds a corpus already; choose another folder, or replace it with --force\n"
+    )
+    assert polypcount(*command, "--force").returncode == 0
+
+
+def test_check_names_every_kind_of_defect(polypcount: Run, tmp_path: Path) -> None:
+    box, over, off = [0, 0, 9, 9], [95, 0, 105, 9], [200, 0, 210, 9]
+    folder = tmp_path / "frames"
+    folder.mkdir()
+    for number in (0, 2):
+        (folder / f"{number}.png").write_bytes(b"")
+    corpus = Corpus(
+        (
+            Video("a", 9, fps=1, split="train", width=100, height=100),
+            Video("b", 2, source=str(folder), split="val"),
+            Video("c", 2, source=str(folder), split="train"),
+            Video("d", 0),
+            Video("e", 5, source=str(tmp_path / "gone.mp4")),
+        ),
+        Boxes([0, 0, 0, 0, 1, 2], [0, 1, 2, 2, 0, 0], [over, off, box, box, box, box], polyp=[0, 0, 0, 0, 0, -1]),
+        (Polyp("p"),),
+    )
+    corpus.save(tmp_path / "bad")
+    done = polypcount("check", tmp_path / "bad", "--json")
+    assert done.returncode == 1
+    found = json.loads(done.stdout)
+    assert {finding["kind"] for finding in found["findings"]} == {
+        "box outside image",
+        "duplicate boxes",
+        "polyp twice in a frame",
+        "gap in frame numbers",
+        "polyp in two videos",
+        "empty video",
+        "implausible fps",
+        "missing source",
+        "video in two splits",
+        "polyp in two splits",
+    }
+    assert found["corpora"][0]["boxes"] == 6
+    table = polypcount("check", tmp_path / "bad")
+    assert table.returncode == 1
+    for finding in found["findings"]:
+        assert finding["kind"] in table.stdout
+    assert f"{len(found['findings'])}" in str(sum(found["counts"].values()))
+
+
+def test_splits_are_compared(polypcount: Run, tmp_path: Path) -> None:
+    for name in ("train", "val"):
+        polypcount("simulate", "--timelines-only", tmp_path / name, "--procedures", 1, "--like", "study")
+    done = polypcount("check", tmp_path / "train", tmp_path / "val")
+    assert done.returncode == 1
+    assert "video in two splits" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("check", "FILE"), "is not a corpus folder: it has no corpus.json"),
+        (("check", "nowhere"), "nowhere does not exist"),
+        (("simulate", "x"), "add --timelines-only"),
+        (("simulate", "x", "--timelines-only", "--size", "big"), "--size must be width x height in pixels"),
+        (("simulate", "FILE", "--timelines-only", "--procedures", 1), "is a file; a corpus is saved to a folder"),
+        (("simulate", "/proc/x", "--timelines-only", "--procedures", 1), "/proc/x"),
+    ],
+)
+def test_bad_input_gives_one_line_and_exit_code_2(
+    polypcount: Run, tmp_path: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    file = tmp_path / "file"
+    file.write_text("no corpus")
+    call = [file if argument == "FILE" else argument for argument in arguments]
+    done = polypcount(*call)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert message in done.stderr
+    assert "Traceback" in polypcount(*call, "--debug").stderr
+
+
+def test_bad_usage_has_exit_code_2(polypcount: Run) -> None:
+    assert polypcount("simulate", "--timelines-only", "x", "--procedures", 0).returncode == 2
+    assert polypcount("nonsense").returncode == 2
+
+
+def test_doctor(polypcount: Run) -> None:
+    done = polypcount("doctor", "--json", env={"POLYPCOUNT_CACHE": "/caches"})
+    assert done.returncode == 0
+    found = json.loads(done.stdout)
+    assert found["versions"]["numpy"]
+    assert found["versions"]["polypcount"]
+    assert set(found["extras"]) >= {"train", "cluster", "dicom", "fast", "test"}
+    assert found["extras"]["train"]["torch"], "the tests' own extra brings torch"
+    assert found["machine"]["cores"] >= 1
+    assert found["machine"]["memory_gib"] > 0
+    assert found["machine"]["torch_cuda_devices"] is not None
+    assert found["folders"]["caches"] == "/caches"
+    assert "polypcount" in found["folders"]["models"]
+    page = polypcount("doctor").stdout
+    assert all(word in page for word in ("versions", "extras", "machine", "folders"))
