@@ -1,0 +1,52 @@
+"""Image sizes without decoding the image, and boxes around the parts of a mask."""
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polypcount.errors import FileError
+
+_LARGEST_PIXELS = 1 << 27
+_LEAST_AREA_PIXELS = 50  # of a part of a mask; smaller ones are specks left by compression and hand drawing
+
+
+def image_size(path: Path) -> tuple[int, int]:
+    """Width and height in pixels, from the header."""
+    from PIL import Image
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with Image.open(path) as image:
+                return image.size
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as problem:
+        raise FileError(f"{path} is not a readable image: {_first_line(problem)}") from None
+
+
+def mask_boxes(path: Path) -> NDArray[np.float32]:
+    """Boxes [n, 4] around the connected bright parts of a mask image, from left to right."""
+    from PIL import Image
+    from scipy import ndimage
+
+    width, height = image_size(path)
+    if width * height > _LARGEST_PIXELS:
+        raise FileError(f"{path} is too large for a mask: {width} x {height} pixels")
+    try:
+        with Image.open(path) as image:
+            bright = np.asarray(image.convert("L")) > 127
+    except (OSError, ValueError, SyntaxError) as problem:
+        raise FileError(f"{path} is not a readable image: {_first_line(problem)}") from None
+    parts, _ = ndimage.label(bright, structure=np.ones((3, 3)))
+    areas = np.bincount(parts.ravel())
+    boxes = [
+        (columns.start, rows.start, columns.stop, rows.stop)
+        for number, (rows, columns) in enumerate(ndimage.find_objects(parts), start=1)
+        if areas[number] >= _LEAST_AREA_PIXELS
+    ]
+    return np.array(sorted(boxes), np.float32).reshape(-1, 4)
+
+
+def _first_line(problem: BaseException) -> str:
+    return (str(problem) or type(problem).__name__).splitlines()[0]

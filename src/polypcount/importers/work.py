@@ -1,0 +1,145 @@
+"""Reading many files: in several processes, with progress, and never twice.
+
+An importer cuts its work into tasks, mostly one a video. Each gives a small corpus that is kept in the cache folder
+under a key made of what went in: the reading function, its arguments, and name, size and time of change of every
+input file. So an import that was interrupted goes on where it stopped, and one over an unchanged tree only looks at
+file times.
+"""
+
+import dataclasses
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from polypcount.corpus import Corpus, Provenance, is_corpus
+from polypcount.errors import FileError, PolypcountError
+from polypcount.importers.problems import Problems
+from polypcount.places import cache_folder
+from polypcount.progress import Progress, no_progress
+from polypcount.version import __version__
+
+_FEW_FILES = 2000  # not worth starting processes for
+_KEPT_UNUSED_SECONDS = 30 * 24 * 3600
+
+Read = Callable[..., Corpus]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One piece of an import.
+
+    arguments: what the reading function is called with, before the `Problems`; plain values and paths.
+    inputs: files and folders that it reads; for a folder, all files directly in it.
+    weight: how much work it is, roughly the number of files.
+    """
+
+    arguments: tuple[Any, ...]
+    inputs: tuple[Path, ...]
+    weight: int = 1
+
+
+@dataclass
+class Work:
+    """How the reading is done, and what came up.
+
+    processes: how many to use; 1 reads in this process.
+    cache: keep what was read of each task, and use what was kept.
+    """
+
+    problems: Problems
+    processes: int = 1
+    cache: bool = True
+    progress: Progress = no_progress
+
+    def read_all(self, read: Read, tasks: Sequence[Task]) -> list[Corpus]:
+        """Call `read(*task.arguments, problems)` for each task; the corpora come in the order of the tasks."""
+        total = sum(task.weight for task in tasks)
+        done = 0
+        results: dict[int, Corpus] = {}
+        self.progress(0, total)
+        for index, corpus in self._completed(read, tasks, total):
+            results[index] = corpus
+            done += tasks[index].weight
+            self.progress(done, total)
+        for index in range(len(tasks)):
+            told = results[index].provenance.parameters
+            self.problems.left_out += told["left_out"]
+            self.problems.remarks += told["remarks"]
+        return [results[index] for index in range(len(tasks))]
+
+    def _completed(self, read: Read, tasks: Sequence[Task], total: int) -> Iterator[tuple[int, Corpus]]:
+        folder = cache_folder() / "imports" if self.cache else None
+        if folder:
+            _remove_unused(folder)
+        call = (read, self.problems.skip_bad, folder)
+        if self.processes == 1 or len(tasks) == 1 or total < _FEW_FILES:
+            yield from ((index, _read_task(task, *call)) for index, task in enumerate(tasks))
+            return
+        with ProcessPoolExecutor(min(self.processes, len(tasks)), get_context("spawn")) as pool:
+            # The largest first, so that no process is left with a long one at the end.
+            by_size = sorted(range(len(tasks)), key=lambda index: -tasks[index].weight)
+            futures = {pool.submit(_read_task, tasks[index], *call): index for index in by_size}
+            try:
+                for future in as_completed(futures):
+                    yield futures[future], future.result()
+            except BrokenProcessPool:
+                raise PolypcountError("a reading process was ended from outside; run the import again") from None
+            finally:
+                pool.shutdown(cancel_futures=True)
+
+
+def _read_task(task: Task, read: Read, skip_bad: bool, cache: Path | None) -> Corpus:
+    kept = cache / _key(task, read, skip_bad) if cache else None
+    if kept and is_corpus(kept):
+        try:
+            corpus = Corpus.load(kept)
+            os.utime(kept)
+        except (FileError, OSError):
+            shutil.rmtree(kept, ignore_errors=True)
+        else:
+            return corpus
+    problems = Problems(skip_bad)
+    corpus = read(*task.arguments, problems)
+    told = {"left_out": problems.left_out, "remarks": problems.remarks}
+    corpus = dataclasses.replace(corpus, provenance=Provenance.now("import", parameters=told))
+    if kept:
+        corpus.save(kept)
+    return corpus
+
+
+def _key(task: Task, read: Read, skip_bad: bool) -> str:
+    digest = hashlib.sha256()
+    for part in (__version__, read.__module__, read.__qualname__, skip_bad, *task.arguments):
+        digest.update(f"{part!r}\n".encode())
+    for line in _fingerprint(task.inputs):
+        digest.update(f"{line}\n".encode(errors="surrogateescape"))
+    return digest.hexdigest()[:32]
+
+
+def _fingerprint(inputs: Iterable[Path]) -> Iterator[str]:
+    for path in inputs:
+        if path.is_dir():
+            with os.scandir(path) as entries:
+                yield from sorted(_seen(entry.name, entry.stat()) for entry in entries)
+        elif path.exists():
+            yield _seen(str(path), path.stat())
+
+
+def _seen(name: str, stat: os.stat_result) -> str:
+    return f"{name} {stat.st_size} {stat.st_mtime_ns}"
+
+
+def _remove_unused(folder: Path) -> None:
+    """Remove what was kept of imports that nobody has repeated for a month."""
+    if folder.is_dir():
+        for entry in folder.iterdir():
+            if time.time() - entry.stat().st_mtime > _KEPT_UNUSED_SECONDS:
+                shutil.rmtree(entry, ignore_errors=True)
