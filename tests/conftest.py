@@ -12,6 +12,9 @@ from hypothesis import settings
 settings.register_profile("polypcount", deadline=None, print_blob=True)
 settings.load_profile("polypcount")
 
+# Real data that is not part of the project; tests that want it skip where it is not there.
+DATA = Path(os.environ.get("POLYPCOUNT_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 

@@ -11,6 +11,7 @@ from polypcount.version import __version__
 if TYPE_CHECKING:
     from polypcount.corpus import Corpus, check, concatenate
     from polypcount.errors import PolypcountError
+    from polypcount.importers import merge, read_corpus, write_boxes
     from polypcount.simulate import simulate_timelines
     from polypcount.tracking import fragments, link_tracklets
 
@@ -20,6 +21,9 @@ _HOME_OF = {
     "check": "polypcount.corpus",
     "concatenate": "polypcount.corpus",
     "PolypcountError": "polypcount.errors",
+    "merge": "polypcount.importers",
+    "read_corpus": "polypcount.importers",
+    "write_boxes": "polypcount.importers",
     "simulate_timelines": "polypcount.simulate",
     "fragments": "polypcount.tracking",
     "link_tracklets": "polypcount.tracking",
@@ -33,7 +37,10 @@ __all__ = [
     "concatenate",
     "fragments",
     "link_tracklets",
+    "merge",
+    "read_corpus",
     "simulate_timelines",
+    "write_boxes",
 ]
 
 

@@ -115,7 +115,40 @@ def test_check_names_every_kind_of_defect(polypcount: Run, tmp_path: Path) -> No
     assert table.returncode == 1
     for finding in found["findings"]:
         assert finding["kind"] in table.stdout
-    assert f"{len(found['findings'])}" in str(sum(found["counts"].values()))
+    told = [f"{count} {kind}{'' if count == 1 else 's'}" for kind, count in found["counts"].items()]
+    assert table.stdout.splitlines()[-1] == f"found: {', '.join(told)}"
+
+
+def test_a_terminal_is_not_at_the_mercy_of_ids(polypcount: Run, tmp_path: Path) -> None:
+    Corpus((Video("evil\x1b[31m\nid", 0),)).save(tmp_path / "c")
+    shown = polypcount("check", tmp_path / "c").stdout
+    assert "\x1b" not in shown
+    assert "evil\\x1b[31m id" in shown
+
+
+def test_a_fault_of_ours_is_told_in_a_line() -> None:
+    code = "import sys; sys.argv = ['polypcount', 'doctor']\nfrom polypcount.cli import doctor, main\n"
+    code += "doctor.examine = lambda: 1 / 0\nmain.main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 3
+    assert done.stderr == (
+        "polypcount: ZeroDivisionError: division by zero (a fault in polypcount; --debug shows where)\n"
+    )
+
+
+def test_demo_without_unicode(polypcount: Run) -> None:
+    done = polypcount("demo", env={"PYTHONIOENCODING": "ascii"})
+    assert done.returncode == 0
+    assert done.stdout.isascii()
+
+
+def test_a_broken_library_does_not_stop_the_doctor(polypcount: Run, tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text("raise AttributeError()")
+    done = polypcount("doctor", "--json", env={"PYTHONPATH": str(tmp_path)})
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["machine"]["torch_cuda_devices"].startswith(
+        "installed, but does not load: AttributeError"
+    )
 
 
 def test_splits_are_compared(polypcount: Run, tmp_path: Path) -> None:
@@ -129,12 +162,13 @@ def test_splits_are_compared(polypcount: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("check", "FILE"), "is not a corpus folder: it has no corpus.json"),
+        (("check", "FILE"), "is a file, not a corpus folder"),
         (("check", "nowhere"), "nowhere does not exist"),
         (("simulate", "x"), "add --timelines-only"),
         (("simulate", "x", "--timelines-only", "--size", "big"), "--size must be width x height in pixels"),
         (("simulate", "FILE", "--timelines-only", "--procedures", 1), "is a file; a corpus is saved to a folder"),
-        (("simulate", "/proc/x", "--timelines-only", "--procedures", 1), "/proc/x"),
+        (("simulate", "/proc/x", "--timelines-only", "--procedures", 1), "/proc/x: the corpus could not be saved"),
+        (("simulate", "PARENT", "--timelines-only"), "is not empty and not a corpus; choose a new folder"),
     ],
 )
 def test_bad_input_gives_one_line_and_exit_code_2(
@@ -142,7 +176,8 @@ def test_bad_input_gives_one_line_and_exit_code_2(
 ) -> None:
     file = tmp_path / "file"
     file.write_text("no corpus")
-    call = [file if argument == "FILE" else argument for argument in arguments]
+    places = {"FILE": file, "PARENT": tmp_path}
+    call = [places.get(argument, argument) for argument in arguments]
     done = polypcount(*call)
     assert done.returncode == 2
     assert done.stdout == ""

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from polypcount.corpus import Boxes, Corpus, Findings, FrameFiles, Polyp, Video, check
-from polypcount.errors import CheckFailed
+from polypcount.errors import CheckFailed, DataError
 from polypcount.simulate import simulate_timelines
 
 SIZE = {"width": 100, "height": 100, "fps": 25.0}
@@ -72,7 +72,7 @@ def test_implausible_fps(fps: float | None, plausible: bool) -> None:
 def test_a_polyp_in_two_videos() -> None:
     videos = (Video("a", 9), Video("b", 9))
     seen_twice = Corpus(videos, Boxes([0, 1], [3, 4], [IN, IN], polyp=[0, 0]), (Polyp("p"),))
-    assert told(check(seen_twice)) == [("error", "polyp in two videos", "a", 4, 2)]
+    assert told(check(seen_twice)) == [("error", "polyp in two videos", "a", 3, 2)]
     named_elsewhere = Corpus(videos, Boxes([0, 1], [3, 4], [IN, IN], polyp=[0, -1]), (Polyp("p", "b"),))
     assert told(check(named_elsewhere)) == [("error", "polyp in two videos", "a", 3, 2)]
 
@@ -135,6 +135,29 @@ def test_one_folder_of_stills_shared_by_videos_is_no_shared_video(tmp_path: Path
     assert told(check(same)) == [("error", "video in two splits", "a", None, 2)]
 
 
+def test_the_same_files_by_other_names(tmp_path: Path) -> None:
+    folder = images(tmp_path / "f", "0.png", "1.png")
+    (tmp_path / "link").symlink_to(folder)
+    boxes = Boxes([0, 1], [0, 0], [IN, IN])
+
+    def kinds(one: Video, two: Video, files: FrameFiles) -> set[str]:
+        return {finding.kind for finding in check(Corpus((one, two), boxes, files=files))}
+
+    a, b = Video("a", 2, source=folder, split="train"), Video("b", 2, source=str(tmp_path / "link"), split="val")
+    assert "video in two splits" in kinds(a, b, FrameFiles.empty())
+    assert "video in two splits" in kinds(a, b, FrameFiles([0], [0], ["0.png"])), "one lists files, the other has all"
+    assert "video in two splits" in kinds(a, b, FrameFiles([0, 1], [0, 0], ["0.png", "./0.png"]))
+    assert "video in two splits" not in kinds(a, b, FrameFiles([0, 1], [0, 0], ["0.png", "1.png"]))
+
+
+def test_numbers_of_any_size_in_file_names(tmp_path: Path) -> None:
+    folder = images(tmp_path / "f", "1.png", "20240101123456.png", "99999999999999999999999.png")
+    corpus = Corpus((Video("a", 3, source=folder),), Boxes([0], [0], [IN]))
+    assert told(check(corpus)) == [("warning", "gap in frame numbers", "a", 2, 99999999999999999999999 - 3)]
+    listed = Corpus((Video("a", 2**31 - 1),), Boxes([0], [7], [IN]), files=FrameFiles([0], [7], ["x.png"]))
+    assert told(check(listed)) == [("warning", "gap in frame numbers", "a", 0, 2**31 - 2)]
+
+
 def test_corpora_as_splits() -> None:
     train, val = simulate_timelines(3, seed=1, like="study"), simulate_timelines(2, seed=2, like="study")
     assert told(check(train, val)) == []
@@ -145,6 +168,33 @@ def test_corpora_as_splits() -> None:
         ("error", "video in two splits", shared, None, 2)
     ]
     assert f"{shared} in train, {shared} in val" in findings.items[-1].message
+    twice = check(train, train, names=["same", "same"])
+    assert sum(finding.kind == "video in two splits" for finding in twice) == 3
+    with pytest.raises(DataError, match="there are 2 corpora, but 1 names"):
+        check(train, val, names=["train"])
+
+
+def test_findings_on_several_corpora_say_which_and_leaks_within_each_are_found() -> None:
+    leaky = Corpus(
+        (Video("a", 9, split="train"), Video("b", 9, split="val")),
+        Boxes([0, 1], [0, 0], [IN, IN], polyp=[0, 0]),
+        (Polyp("p"),),
+    )
+    findings = check(leaky, simulate_timelines(1, seed=1, like="study"), names=["x", "y"])
+    assert {(f.kind, f.corpus) for f in findings} == {("polyp in two videos", "x"), ("polyp in two splits", "x")}
+
+
+def test_simulated_parts_of_one_seed_are_no_leak() -> None:
+    parts = [simulate_timelines(3, seed=0, like=part) for part in ("train", "study")]
+    assert told(check(*parts)) == []
+
+
+def test_polyps_of_unknown_datasets_are_the_same_only_in_the_same_video() -> None:
+    def corpus(video: str) -> Corpus:
+        return Corpus((Video(video, 9),), Boxes([0], [0], [IN], polyp=[0]), (Polyp("1", video),))
+
+    assert told(check(corpus("a"), corpus("b"))) == []
+    assert {f.kind for f in check(corpus("a"), corpus("a"))} == {"video in two splits", "polyp in two splits"}
 
 
 def test_errors_can_be_raised() -> None:

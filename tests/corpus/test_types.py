@@ -42,6 +42,10 @@ def test_columns_get_their_types_and_defaults() -> None:
         ({"score": ["a", "b"]}, "boxes: column score must hold numbers"),
         ({"polyp": [-2, -1]}, "boxes row 0: polyp must be at least -1, found -2"),
         ({"track": [-2, -3]}, r"boxes row 0: track must be at least -1, found -2 \(and 1 more row like it\)"),
+        ({"frame": [0, 2**31 - 1]}, "boxes row 1: frame must be at most 2147483646"),
+        ({"score": [1j, 1]}, "boxes: column score must hold numbers, found complex128"),
+        ({"score": ["0.5", "1"]}, "boxes: column score must hold numbers"),
+        ({"xyxy": [GOOD, [1, 2]]}, "boxes: the rows of xyxy must be equally long"),
         ({"frame": [1]}, "Boxes: columns must be equally long, found rows: video 2, frame 1"),
         ({"frame": [[0, 1]]}, r"column frame must have one dimension, found the shape \[1, 2\]"),
         ({"xyxy": [[0, 1, 2], [0, 1, 2]]}, r"xyxy must have the shape \[n, 4\], found \[2, 3\]"),
@@ -73,6 +77,13 @@ def test_nothing_can_be_changed_afterwards() -> None:
         ({"fps": 0}, "fps must be a positive number or None, found 0"),
         ({"fps": float("nan")}, "fps must be a positive number or None, found nan"),
         ({"width": 0}, "width must be positive or None"),
+        ({"width": 2**40}, "width must be positive or None"),
+        ({"fps": "25"}, "fps must be a number, found '25'"),
+        ({"frame_count": float("inf")}, "frame_count must be whole, found inf"),
+        ({"frame_count": None}, "frame_count must be a number, found None"),
+        ({"id": 5}, "id must be a text, found 5"),
+        ({"dataset": None}, "dataset must be a text, found None"),
+        ({"source": ""}, "the source must not be empty"),
     ],
 )
 def test_bad_videos_are_refused(values: dict[str, object], message: str) -> None:
@@ -95,8 +106,8 @@ def test_bad_polyps_are_refused() -> None:
         ({"boxes": Boxes([0], [0], [GOOD], polyp=[0])}, "boxes row 0: polyp 0 is unknown, the corpus has 0"),
         ({"files": FrameFiles([0], [10], ["x.png"])}, "frame files row 0: frame 10 is outside video a"),
         ({"polyps": (Polyp("p", video="b"),)}, "polyp p: there is no video b in the corpus"),
-        ({"polyps": (Polyp("p"), Polyp("p"))}, "polyp ids must differ; p occurs more than once"),
-        ({"videos": (Video("a", 1), Video("a", 2))}, "video ids must differ; a occurs more than once"),
+        ({"polyps": (Polyp("p"), Polyp("p"))}, "polyp ids must differ; more than once there is p"),
+        ({"videos": (Video("a", 1), Video("a", 2))}, "video ids must differ; more than once there is a"),
     ],
 )
 def test_bad_corpora_are_refused(parts: dict[str, object], message: str) -> None:
@@ -133,6 +144,12 @@ def test_tracklets_gather_their_boxes_whatever_the_row_order() -> None:
     assert tracklets.polyp.tolist() == [0, 1]
     mixed = Tracklets.gather(boxes, [0, 0, 0, 0, 0])
     assert mixed.polyp.tolist() == [-1]
+
+
+def test_tracklets_of_unequal_columns_are_refused() -> None:
+    whole = Tracklets.gather(Boxes([0, 0], [0, 1], [GOOD, GOOD]), [0, 0])
+    with pytest.raises(DataError, match="columns must be equally long"):
+        dataclasses.replace(whole, polyp=np.array([0, 1], np.int32))
 
 
 @pytest.mark.parametrize(

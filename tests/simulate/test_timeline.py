@@ -1,20 +1,20 @@
 """Simulated timelines: the published figures, the same for the same seed, and nothing impossible."""
 
 import csv
-import os
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from polypcount.corpus import Corpus, check
+from polypcount.corpus import Corpus, check, iou
 from polypcount.errors import DataError
 from polypcount.simulate import TimelineSettings, simulate_timelines
 from polypcount.simulate.figures import HISTOLOGIES, REAL_COLON, SITES, SIZES_MM, procedures_like
-from polypcount.tracking import iou, link_tracklets
+from polypcount.tracking import link_tracklets
 
-DATA = Path(os.environ.get("POLYPCOUNT_DATA", Path(__file__).parents[3] / "shared" / "data")) / "real-colon-meta"
+from ..conftest import DATA
+
+META = DATA / "real-colon-meta"
 
 
 @pytest.fixture(scope="module")
@@ -24,10 +24,10 @@ def whole() -> Corpus:
 
 
 def test_the_figures_are_those_of_the_published_tables() -> None:
-    if not DATA.is_dir():
-        pytest.skip(f"the tables of REAL-Colon are not at {DATA}")
+    if not META.is_dir():
+        pytest.skip(f"the tables of REAL-Colon are not at {META}")
     lesions, videos, coverage = (
-        list(csv.DictReader((DATA / f"{name}.csv").read_text().splitlines()))
+        list(csv.DictReader((META / f"{name}.csv").read_text().splitlines()))
         for name in ("lesion_info", "video_info", "annotation_coverage")
     )
     frames = {row["video_id"]: int(row["n_polyp_frames"]) for row in coverage}
@@ -112,6 +112,28 @@ def test_frames_of_another_size() -> None:
     assert corpus.boxes.xyxy[:, [0, 2]].max() <= 320
     assert corpus.boxes.xyxy[:, [1, 3]].max() <= 240
     assert not check(corpus).items
+
+
+def test_larger_polyps_have_larger_boxes(whole: Corpus) -> None:
+    sides = np.sqrt((whole.boxes.xyxy[:, 2:] - whole.boxes.xyxy[:, :2]).prod(axis=1))
+    sizes = np.array([polyp.size_mm for polyp in whole.polyps])[whole.boxes.polyp]
+    assert np.median(sides[sizes >= 6]) > 1.5 * np.median(sides[sizes <= 2])
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"width": 10},
+        {"run_seconds": float("nan")},
+        {"lost_seconds": 0},
+        {"run_spread": -1},
+        {"neighbours": 2},
+        {"most_episodes": 0},
+    ],
+)
+def test_senseless_settings_are_refused(setting: dict[str, float]) -> None:
+    with pytest.raises(DataError, match=r"must be|is a probability"):
+        TimelineSettings(**setting)  # type: ignore[arg-type]
 
 
 def test_progress_is_told_and_nonsense_refused() -> None:

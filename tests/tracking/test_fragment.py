@@ -95,6 +95,17 @@ def test_positions_in_the_polyp() -> None:
     assert len(fragment_positions(none, link_tracklets(Boxes.empty()), Boxes.empty())) == 0
 
 
+def test_positions_in_the_polyp_keep_videos_apart() -> None:
+    boxes = Boxes([0, 0, 1, 1], [0, 10, 20, 40], [[0, 0, 9, 9]] * 4, polyp=[0] * 4)
+    tracklets = link_tracklets(boxes)
+    cut = fragments(tracklets, length=1, stride=1, min_frames=0)
+    assert fragment_positions(cut, tracklets, boxes).tolist() == [0, 1, 0, 1]
+    with pytest.raises(DataError, match="tracklets are of 4 boxes, given are 0"):
+        fragment_positions(cut, tracklets, Boxes.empty())
+    with pytest.raises(DataError, match="tracklets are of 2 videos, given are 1"):
+        tracklet_positions(tracklets, [Video("a", 50)])
+
+
 def test_positions_in_the_polyp_equal_the_plain_calculation() -> None:
     corpus = simulate_timelines(4, seed=5, like="study")
     boxes, tracklets = corpus.boxes, link_tracklets(corpus.boxes)

@@ -43,17 +43,21 @@ def print_findings(findings: "Findings") -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from polypcount.cli.texts import harmless
+
     console = Console()
     if len(findings):
-        table = Table("", "what", "video", "frame", "count", "finding")
+        several = any(finding.corpus for finding in findings)
+        table = Table("", "what", *(["corpus"] if several else []), "video", "frame", "count", "finding")
         for finding in findings:
             table.add_row(
                 Text(finding.severity, _COLOURS[finding.severity]),
                 Text(finding.kind),
-                Text(finding.video or ""),
+                *([Text(harmless(finding.corpus or ""))] if several else []),
+                Text(harmless(finding.video or "")),
                 "" if finding.frame is None else str(finding.frame),
                 f"{finding.count:,}",
-                Text(finding.message),
+                Text(harmless(finding.message)),
             )
         console.print(table)
     told = ", ".join(

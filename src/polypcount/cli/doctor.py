@@ -4,9 +4,8 @@ import json
 import os
 import platform
 import re
-import sys
+from collections.abc import Callable
 from importlib import metadata
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -90,20 +89,28 @@ def _memory_gib() -> float | None:
 
 def _gpus() -> dict[str, Any]:
     """What the libraries for computing say of GPUs; an installed library that does not load says why."""
-    found: dict[str, Any] = {"onnxruntime_providers": None, "torch_cuda_devices": None}
+    return {"onnxruntime_providers": _ask(_onnxruntime_providers), "torch_cuda_devices": _ask(_cuda_devices)}
+
+
+def _ask(question: Callable[[], list[str]]) -> list[str] | str | None:
     try:
-        if find_spec("onnxruntime"):
-            import onnxruntime  # type: ignore[import-untyped,import-not-found,unused-ignore]
+        return question()
+    except ModuleNotFoundError:
+        return None
+    except Exception as problem:  # whatever a broken installation does, the rest of the page is worth having
+        return f"installed, but does not load: {type(problem).__name__} {problem}".splitlines()[0]
 
-            found["onnxruntime_providers"] = onnxruntime.get_available_providers()
-        if find_spec("torch"):
-            import torch  # type: ignore[import-not-found,unused-ignore]
 
-            found["torch_cuda_devices"] = [torch.cuda.get_device_name(k) for k in range(torch.cuda.device_count())]
-    except (ImportError, OSError, RuntimeError) as problem:
-        found["does_not_load"] = str(problem).splitlines()[0]
-        sys.stderr.write("polypcount: a library for computing is installed but does not load, see machine\n")
-    return found
+def _onnxruntime_providers() -> list[str]:
+    import onnxruntime  # type: ignore[import-untyped,import-not-found,unused-ignore]
+
+    return list(onnxruntime.get_available_providers())
+
+
+def _cuda_devices() -> list[str]:
+    import torch  # type: ignore[import-not-found,unused-ignore]
+
+    return [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
 
 
 def _as_text(value: Any) -> str:

@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from polypcount.cli import check, demo, doctor, simulate
+from polypcount.cli import check, demo, doctor, importing, simulate
+from polypcount.cli.texts import harmless
 from polypcount.errors import PolypcountError
 
 app = typer.Typer(
@@ -14,8 +15,16 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-for verb in (demo.demo, simulate.simulate, check.check, doctor.doctor):
-    app.command()(verb)
+for name, verb in (
+    ("demo", demo.demo),
+    ("simulate", simulate.simulate),
+    ("import", importing.import_),
+    ("merge", importing.merge),
+    ("check", check.check),
+    ("export", importing.export),
+    ("doctor", doctor.doctor),
+):
+    app.command(name)(verb)
 
 
 def _print_version(asked: bool) -> None:
@@ -48,10 +57,11 @@ def main() -> None:
         if isinstance(problem, PolypcountError):
             _end(str(problem), 2)
         if isinstance(problem, OSError):
-            _end(" ".join(str(part) for part in (problem.filename, problem.strerror or problem) if part), 2)
+            what = f"{problem.filename}: " if problem.filename else "reading or writing failed: "
+            _end(f"{what}{problem.strerror or problem}", 2)
         _end(f"{type(problem).__name__}: {problem} (a fault in polypcount; --debug shows where)", 3)
 
 
 def _end(message: str, code: int) -> None:
-    typer.echo(f"polypcount: {' '.join(message.split())}", err=True)
+    typer.echo(f"polypcount: {harmless(' '.join(message.split()))}", err=True)
     sys.exit(code)

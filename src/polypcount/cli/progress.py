@@ -28,9 +28,18 @@ def _bar(task: str) -> Iterator[Progress]:
     from rich.progress import Progress as Bar
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Bar(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
-        row = bar.add_task(task, total=None)
-        yield lambda done, total: bar.update(row, completed=done, total=total)
+    bar = Bar(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
+    row = bar.add_task(task, total=None)
+
+    def tell(done: int, total: int) -> None:
+        # The bar draws itself from a thread; work that forks processes does so before it first tells.
+        bar.start()
+        bar.update(row, completed=done, total=total)
+
+    try:
+        yield tell
+    finally:
+        bar.stop()
 
 
 def _plain_lines(task: str) -> Progress:

@@ -1,6 +1,5 @@
 """`polypcount simulate`: procedures with known polyps."""
 
-import re
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -31,22 +30,21 @@ def simulate(
 
     Lengths, frame rates and numbers of polyps are those of REAL-Colon.
     """
+    from polypcount.cli.output import refuse_existing
     from polypcount.cli.progress import show_progress
-    from polypcount.corpus import is_corpus
-    from polypcount.errors import DataError, FileError
+    from polypcount.cli.texts import parse_size
+    from polypcount.errors import DataError
     from polypcount.simulate import TimelineSettings, simulate_timelines
 
     if not timelines_only:
         raise DataError("this version simulates timelines without pixels only; add --timelines-only")
-    if not (match := re.fullmatch(r"(\d{2,5})x(\d{2,5})", size)):
-        raise DataError(f"--size must be width x height in pixels, such as 1240x1080, found {size!r}")
-    if is_corpus(out) and not force:
-        raise FileError(f"{out} holds a corpus already; choose another folder, or replace it with --force")
-    settings = TimelineSettings(width=int(match[1]), height=int(match[2]))
+    width, height = parse_size(size)
+    refuse_existing(out, force)
+    settings = TimelineSettings(width=width, height=height)
     with show_progress("simulating procedures") as progress:
         corpus = simulate_timelines(procedures, seed, like.value, settings, progress)
     corpus.save(out)
     typer.echo(
-        f"{out}: {len(corpus.videos):,} simulated procedures, {len(corpus.polyps):,} polyps, "
+        f"{out}: {len(corpus.videos):,} simulated, {len(corpus.polyps):,} polyps, "
         f"{len(corpus.boxes):,} boxes, no pixels"
     )

@@ -4,7 +4,8 @@ from polypcount.corpus.boxes import Boxes, FrameFiles
 from polypcount.corpus.checks import check
 from polypcount.corpus.corpus import Corpus, concatenate
 from polypcount.corpus.findings import Finding, Findings
-from polypcount.corpus.folder import is_corpus
+from polypcount.corpus.folder import is_corpus, refuse_unsuitable
+from polypcount.corpus.geometry import iou
 from polypcount.corpus.provenance import Provenance
 from polypcount.corpus.records import Polyp, Video
 from polypcount.corpus.tracklets import Tracklets
@@ -21,5 +22,7 @@ __all__ = [
     "Video",
     "check",
     "concatenate",
+    "iou",
     "is_corpus",
+    "refuse_unsuitable",
 ]

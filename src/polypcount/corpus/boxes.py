@@ -20,6 +20,8 @@ from polypcount.corpus.columns import (
     text_column,
 )
 
+LAST_FRAME = 2**31 - 2  # so that the frame after it is a number too
+
 
 class FrameRows(Columns):
     """A table whose rows belong to a frame of a video."""
@@ -44,7 +46,8 @@ class FrameRows(Columns):
 
     def of_video(self, video: int) -> slice:
         """Where the rows of a video are, in an ordered table."""
-        start, stop = np.searchsorted(self.video, [video, video + 1])
+        # As int32, or numpy would convert the whole column for the comparison.
+        start, stop = np.searchsorted(self.video, np.array([video, video + 1], np.int32))
         return slice(int(start), int(stop))
 
 
@@ -80,7 +83,7 @@ class Boxes(FrameRows):
         count = len(videos)
         self._set(
             video=videos,
-            frame=int_column("boxes", "frame", frame),
+            frame=int_column("boxes", "frame", frame, maximum=LAST_FRAME),
             xyxy=box_column("boxes", xyxy),
             score=float_column("boxes", "score", np.ones(count) if score is None else score),
             polyp=int_column("boxes", "polyp", np.full(count, -1) if polyp is None else polyp, minimum=-1),
@@ -104,7 +107,7 @@ class FrameFiles(FrameRows):
     def __init__(self, video: ArrayLike, frame: ArrayLike, name: ArrayLike) -> None:
         self._set(
             video=int_column("frame files", "video", video),
-            frame=int_column("frame files", "frame", frame),
+            frame=int_column("frame files", "frame", frame, maximum=LAST_FRAME),
             name=text_column("frame files", "name", name),
         )
         order = np.lexsort((self.frame, self.video))

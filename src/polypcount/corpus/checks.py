@@ -3,6 +3,8 @@
 import os
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,8 @@ from polypcount.corpus.boxes import Boxes
 from polypcount.corpus.corpus import Corpus
 from polypcount.corpus.findings import Finding, Findings, Severity
 from polypcount.corpus.records import Video
-from polypcount.corpus.splits import shared_between_splits
+from polypcount.corpus.splits import leaks_between, leaks_within
+from polypcount.errors import DataError
 
 IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".tif", ".tiff", ".bmp"})
 _PLAUSIBLE_FPS = (5.0, 120.0)
@@ -24,13 +27,15 @@ def check(*corpora: Corpus, names: Sequence[str] | None = None) -> Findings:
 
     names: what to call the corpora in findings; "corpus 1", "corpus 2", ... where not given.
     """
+    called = list(names) if names is not None else [f"corpus {number}" for number in range(1, len(corpora) + 1)]
+    if len(called) != len(corpora):
+        raise DataError(f"there are {len(corpora)} corpora, but {len(called)} names")
     found: list[Finding] = []
-    for corpus in corpora:
-        found += _videos(corpus)
-        found += _boxes(corpus)
-        found += _polyps(corpus)
-        found += _files(corpus)
-    found += shared_between_splits(corpora, names or [f"corpus {i + 1}" for i in range(len(corpora))])
+    for corpus, name in zip(corpora, called, strict=True):
+        own = [*_videos(corpus), *_boxes(corpus), *_polyps(corpus), *_files(corpus), *leaks_within(corpus)]
+        found += own if len(corpora) == 1 else [replace(finding, corpus=name) for finding in own]
+    if len(corpora) > 1:
+        found += leaks_between(corpora, called)
     return Findings(tuple(found))
 
 
@@ -67,18 +72,16 @@ def _boxes(corpus: Corpus) -> Iterator[Finding]:
 def _polyps(corpus: Corpus) -> Iterator[Finding]:
     boxes = corpus.boxes
     pairs, first = np.unique(np.column_stack([boxes.polyp, boxes.video]), axis=0, return_index=True)
-    seen_in: dict[int, list[str]] = {row: [] for row in range(len(corpus.polyps))}
-    first_frame: dict[int, int] = {}
+    first_frames: list[dict[str, int]] = [{} for _ in corpus.polyps]
     for (polyp, video), box in zip(pairs.tolist(), first, strict=True):
         if polyp >= 0:
-            seen_in[polyp].append(corpus.videos[video].id)
-            first_frame[polyp] = int(boxes.frame[box])
-    for row, polyp in enumerate(corpus.polyps):
-        videos = sorted(set(seen_in[row]) | ({polyp.video} if polyp.video else set()))
+            first_frames[polyp][corpus.videos[video].id] = int(boxes.frame[box])
+    for polyp, seen in zip(corpus.polyps, first_frames, strict=True):
+        videos = sorted(set(seen) | ({polyp.video} if polyp.video else set()))
         if len(videos) > 1:
             message = f"polyp {polyp.id} belongs to {len(videos)} videos: {', '.join(videos[:5])}"
-            yield Finding("error", "polyp in two videos", videos[0], first_frame[row], len(videos), message)
-        if not seen_in[row]:
+            yield Finding("error", "polyp in two videos", videos[0], seen.get(videos[0]), len(videos), message)
+        if not seen:
             yield Finding("note", "polyp without boxes", polyp.video, None, 1, f"polyp {polyp.id} has no box")
 
 
@@ -96,14 +99,15 @@ def _files(corpus: Corpus) -> Iterator[Finding]:
 
 def _listed_files(corpus: Corpus, row: int) -> Iterator[Finding]:
     """Findings on a video whose image files the corpus lists."""
-    video, files = corpus.videos[row], corpus.files.take(np.r_[corpus.files.of_video(row)])
+    video, mine = corpus.videos[row], corpus.files.of_video(row)
+    frames, names = corpus.files.frame[mine], corpus.files.name[mine]
     if video.source is not None:
-        there = [os.path.exists(os.path.join(video.source, name)) for name in files.name]
+        there = [os.path.exists(os.path.join(video.source, name)) for name in names]
         if gone := [index for index, found in enumerate(there) if not found]:
-            message = f"{_many(len(gone), 'image file')} not there, first {files.name[gone[0]]}"
-            yield Finding("error", "missing source", video.id, int(files.frame[gone[0]]), len(gone), message)
-    yield from _gaps(video, files.frame, range(video.frame_count))
-    bare = np.setdiff1d(corpus.boxes.frame[corpus.boxes.of_video(row)], files.frame)
+            message = f"{_many(len(gone), 'image file')} not there, first {names[gone[0]]}"
+            yield Finding("error", "missing source", video.id, int(frames[gone[0]]), len(gone), message)
+    yield from _gaps(video, [-1, *frames.tolist(), video.frame_count])
+    bare = np.setdiff1d(corpus.boxes.frame[corpus.boxes.of_video(row)], frames)
     if len(bare):
         message = f"{_many(len(bare), 'frame')} with boxes but no image file"
         yield Finding("error", "missing source", video.id, int(bare[0]), len(bare), message)
@@ -121,15 +125,17 @@ def _folder_of_images(video: Video) -> Iterator[Finding]:
         message = f"{video.source} holds {_many(len(stems), 'image')}, the video has {video.frame_count} frames"
         yield Finding("error", "missing source", video.id, None, abs(len(stems) - video.frame_count), message)
     numbers = [int(match[1]) for stem in stems if (match := _LAST_NUMBER.search(stem))]
-    if numbers and len(numbers) == len(stems):
-        yield from _gaps(video, np.array(numbers), range(min(numbers), max(numbers) + 1))
+    if len(numbers) == len(stems):
+        yield from _gaps(video, sorted(set(numbers)))
 
 
-def _gaps(video: Video, present: NDArray[np.integer], expected: range) -> Iterator[Finding]:
-    missing = np.setdiff1d(np.arange(expected.start, expected.stop), present)
-    if len(missing):
-        message = f"frame numbers have gaps: {_many(len(missing), 'number')} missing, first {missing[0]}"
-        yield Finding("warning", "gap in frame numbers", video.id, int(missing[0]), len(missing), message)
+def _gaps(video: Video, numbers: Sequence[int]) -> Iterator[Finding]:
+    """A finding where ascending numbers do not follow each other."""
+    holes = [(before + 1, after - before - 1) for before, after in pairwise(numbers) if after - before > 1]
+    if holes:
+        first, missing = holes[0][0], sum(size for _, size in holes)
+        message = f"frame numbers have gaps: {_many(missing, 'number')} missing, first {first}"
+        yield Finding("warning", "gap in frame numbers", video.id, first, missing, message)
 
 
 def _by_video(corpus: Corpus, bad: NDArray[np.bool_], severity: Severity, kind: str, message: str) -> Iterator[Finding]:

@@ -47,8 +47,8 @@ class Columns:
             object.__setattr__(self, name, column)
 
 
-def int_column(table: str, name: str, values: ArrayLike, *, minimum: int = 0) -> Int32Column:
-    """Whole numbers as int32[n], none below `minimum`. Fractions, NaN and overflow are errors, not roundings."""
+def int_column(table: str, name: str, values: ArrayLike, *, minimum: int = 0, maximum: int = 2**31 - 1) -> Int32Column:
+    """Whole numbers as int32[n] from `minimum` to `maximum`. Fractions, NaN and overflow are errors, not roundings."""
     given = _flat(table, name, values)
     if given.dtype == np.int32:
         column: Int32Column = given.copy()
@@ -61,6 +61,7 @@ def int_column(table: str, name: str, values: ArrayLike, *, minimum: int = 0) ->
         refuse_rows(table, ~np.asarray(fits, bool), lambda row: f"{name} must be a whole number, found {given[row]}")
         column = given.astype(np.int32)
     refuse_rows(table, column < minimum, lambda row: f"{name} must be at least {minimum}, found {column[row]}")
+    refuse_rows(table, column > maximum, lambda row: f"{name} must be at most {maximum}, found {column[row]}")
     return column
 
 
@@ -71,7 +72,7 @@ def float_column(table: str, name: str, values: ArrayLike) -> Float32Column:
 
 def box_column(table: str, values: ArrayLike) -> Float32Column:
     """Boxes as float32[n, 4]: x1, y1, x2, y2 in pixels, finite, with x1 < x2 and y1 < y2."""
-    given = np.asarray(values)
+    given = _as_array(table, "xyxy", values)
     if given.size == 0:
         given = given.reshape(0, 4)
     if given.ndim != 2 or given.shape[1] != 4:
@@ -103,17 +104,24 @@ def refuse_rows(table: str, bad: NDArray[np.bool_], describe: Any) -> None:
 
 
 def _flat(table: str, name: str, values: ArrayLike) -> NDArray[Any]:
-    given = np.asarray(values)
+    given = _as_array(table, name, values)
     if given.ndim != 1:
         raise DataError(f"{table}: column {name} must have one dimension, found the shape {list(given.shape)}")
     return given
 
 
-def _finite(table: str, name: str, given: NDArray[Any]) -> Float32Column:
+def _as_array(table: str, name: str, values: ArrayLike) -> NDArray[Any]:
     try:
+        return np.asarray(values)
+    except ValueError:
+        raise DataError(f"{table}: the rows of {name} must be equally long") from None
+
+
+def _finite(table: str, name: str, given: NDArray[Any]) -> Float32Column:
+    if given.size and given.dtype.kind not in "iufb":
+        raise DataError(f"{table}: column {name} must hold numbers, found {given.dtype}")
+    with np.errstate(over="ignore"):
         column: Float32Column = np.array(given, dtype=np.float32)
-    except (TypeError, ValueError):
-        raise DataError(f"{table}: column {name} must hold numbers, found {given.dtype}") from None
     finite = np.isfinite(column)
     bad = np.asarray(~finite.all(axis=tuple(range(1, finite.ndim))))
     refuse_rows(table, bad, lambda row: f"{name} must be finite, found {given[row]}")

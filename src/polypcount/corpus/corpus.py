@@ -1,5 +1,6 @@
 """The corpus: videos, the boxes in them, the polyps they show, and where all of it came from."""
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -111,11 +112,17 @@ class Corpus:
             keep_box &= np.append(keep_polyp, False)[self.boxes.polyp]
             keep_video &= self._shows(keep_polyp, keep_box)
         keep_box &= keep_video[self.boxes.video]
-        keep_polyp &= self._shown_in(keep_video)
+        if not keep_video.all():
+            keep_polyp &= self._shown_in(keep_video)
+        kept_ids = {video.id for video, kept in zip(self.videos, keep_video, strict=True) if kept}
         return Corpus(
             videos=tuple(v for v, kept in zip(self.videos, keep_video, strict=True) if kept),
             boxes=_renumbered(self.boxes.take(keep_box), video=keep_video, polyp=keep_polyp),
-            polyps=tuple(p for p, kept in zip(self.polyps, keep_polyp, strict=True) if kept),
+            polyps=tuple(
+                polyp if polyp.video is None or polyp.video in kept_ids else dataclasses.replace(polyp, video=None)
+                for polyp, kept in zip(self.polyps, keep_polyp, strict=True)
+                if kept
+            ),
             files=_renumbered(self.files.take(keep_video[self.files.video]), video=keep_video),
             provenance=Provenance.now("select", parameters=asked, parents=(self.provenance,)),
         )
@@ -179,7 +186,10 @@ def _add_part(digest: "hashlib._Hash", part: bytes) -> None:
 
 
 def _as_ids(ids: str | Iterable[str]) -> list[str]:
-    return [ids] if isinstance(ids, str) else list(ids)
+    found = [ids] if isinstance(ids, str) else list(ids)
+    if not all(isinstance(name, str) for name in found):
+        raise DataError(f"ids must be texts, found {found[:5]}")
+    return found
 
 
 def _chosen(kind: str, present: list[str], wanted: list[str]) -> NDArray[np.bool_]:
@@ -203,7 +213,8 @@ def _renumbered(table: Table, **kept: NDArray[np.bool_]) -> Table:
 def _refuse_repeated(kind: str, ids: list[str]) -> None:
     if len(set(ids)) < len(ids):
         repeated = sorted(name for name, times in Counter(ids).items() if times > 1)
-        raise DataError(f"{kind} ids must differ; {', '.join(repeated[:5])} occurs more than once")
+        more = f" and {len(repeated) - 5} others" if len(repeated) > 5 else ""
+        raise DataError(f"{kind} ids must differ; more than once there is {', '.join(repeated[:5])}{more}")
 
 
 def _refuse_unknown(table: str, name: str, column: Int32Column, rows: int) -> None:

@@ -20,6 +20,7 @@ class Finding:
     frame: the first frame concerned; None where it concerns none in particular.
     count: how many boxes, frames, files or videos are concerned.
     message: a sentence.
+    corpus: name of the corpus, where several were checked.
     """
 
     severity: Severity
@@ -28,6 +29,7 @@ class Finding:
     frame: int | None
     count: int
     message: str
+    corpus: str | None = None
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ rename is the moment at which the new corpus is there: a process killed before i
 the new one.
 """
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -33,7 +34,7 @@ FORMAT_VERSION = 1
 MANIFEST = "corpus.json"
 _TABLES_NAME = re.compile(r"tables-[0-9a-f]{8}")
 _LARGEST_MANIFEST_BYTES = 1 << 28
-_LEFTOVER_AGE_SECONDS = 3600
+_WRITING_SECONDS, _FINISHING_SECONDS = 3600, 60
 
 
 def _schema(required: dict[str, pa.DataType], optional: dict[str, pa.DataType] | None = None) -> pa.Schema:
@@ -58,18 +59,13 @@ _SCHEMAS = {
 
 def save(corpus: Corpus, folder: Path) -> Path:
     """Write the corpus; returns the folder. A folder that holds something else is refused and left alone."""
+    refuse_unsuitable(folder, corpus)
     manifest = folder / MANIFEST
-    if folder.exists() and not manifest.exists():
-        if not folder.is_dir():
-            raise FileError(f"{folder} is a file; a corpus is saved to a folder")
-        if any(not _TABLES_NAME.fullmatch(entry.name.removeprefix(".")) for entry in folder.iterdir()):
-            raise FileError(f"{folder} is not empty and not a corpus; choose a new folder")
-    folder.mkdir(parents=True, exist_ok=True)
     replaced = _tables_named_by(manifest)
     name = f"tables-{secrets.token_hex(4)}"
     unfinished = folder / f".{name}"
     try:
-        unfinished.mkdir()
+        unfinished.mkdir(parents=True)
         for table, content in _tables(corpus, folder).items():
             path = unfinished / f"{table}.parquet"
             pq.write_table(content, path, compression="zstd")
@@ -90,6 +86,28 @@ def save(corpus: Corpus, folder: Path) -> Path:
         raise
     _remove_leftovers(folder, current=name, replaced=replaced)
     return folder
+
+
+def refuse_unsuitable(folder: Path, corpus: Corpus | None = None) -> None:
+    """Raise `FileError` where a corpus must not be saved: on a file, or among files that have nothing to do with it.
+
+    A folder is suitable if it is new, empty, holds a corpus that this version can read, or holds a video of `corpus`.
+    """
+    if folder.is_symlink() and not folder.exists():
+        raise FileError(f"{folder} is a link to nowhere; choose a new folder")
+    if folder.exists() and not folder.is_dir():
+        raise FileError(f"{folder} is a file; a corpus is saved to a folder")
+    if (folder / MANIFEST).exists():
+        try:
+            _read_manifest(folder)
+        except FileError as problem:
+            raise FileError(f"{problem}; it is not replaced, choose a new folder") from None
+    elif folder.exists() and any(
+        not _TABLES_NAME.fullmatch(entry.name.removeprefix(".")) for entry in folder.iterdir()
+    ):
+        home = os.path.abspath(folder)
+        if not any(video.source and Path(video.source).is_relative_to(home) for video in (corpus or Corpus(())).videos):
+            raise FileError(f"{folder} is not empty and not a corpus; choose a new folder")
 
 
 def load(folder: Path) -> Corpus:
@@ -118,16 +136,16 @@ def _load_tables(folder: Path, described: dict[str, Any]) -> Corpus:
             files=FrameFiles(*(files[name].to_numpy() for name in ("video", "frame", "name"))),
             provenance=Provenance.from_dict(described["provenance"]),
         )
-    except DataError as problem:
-        raise FileError(f"{folder}: {problem}") from problem
+    except (DataError, UnicodeError, pa.ArrowException) as problem:
+        raise FileError(f"{folder}: {_reason(problem)}") from problem
     if corpus.content_hash != described["content_hash"]:
         raise FileError(f"{folder}: the tables were changed after saving: their content hash is not the recorded one")
     return corpus
 
 
 def is_corpus(folder: Path) -> bool:
-    """Whether a corpus seems to be kept there; `load` may still find it damaged."""
-    return (folder / MANIFEST).is_file()
+    """Whether a corpus is kept there that this version can read; its tables may still be damaged."""
+    return _tables_named_by(folder / MANIFEST) is not None
 
 
 def _describe(corpus: Corpus, tables: str) -> dict[str, Any]:
@@ -174,7 +192,11 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
             raise FileError(f"{path} is too large to be the description of a corpus")
         described = json.loads(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
-        what = "is not a corpus folder: it has no corpus.json" if folder.exists() else "does not exist"
+        what = "does not exist"
+        if folder.exists():
+            what = (
+                "is not a corpus folder: it has no corpus.json" if folder.is_dir() else "is a file, not a corpus folder"
+            )
         raise FileError(f"{folder} {what}; give a folder that polypcount has written") from None
     except OSError as problem:
         raise FileError(f"{path} cannot be read: {_reason(problem)}") from problem
@@ -232,12 +254,15 @@ def _tables_named_by(manifest: Path) -> str | None:
 
 def _remove_leftovers(folder: Path, current: str, replaced: str | None) -> None:
     """Remove the tables just replaced, and what a killed save left; a save at work right now is left alone."""
-    for entry in folder.iterdir():
-        name = entry.name.removeprefix(".")
-        if not _TABLES_NAME.fullmatch(name) or name == current:
-            continue
-        if name == replaced or time.time() - entry.stat().st_mtime > _LEFTOVER_AGE_SECONDS:
-            shutil.rmtree(entry, ignore_errors=True)
+    with contextlib.suppress(OSError):  # another save may be tidying up too
+        for entry in folder.iterdir():
+            name = entry.name.removeprefix(".")
+            if not _TABLES_NAME.fullmatch(name) or name == current:
+                continue
+            # A save that is writing has a hidden folder; it shows the folder only for the moment before it is done.
+            patience = _WRITING_SECONDS if entry.name.startswith(".") else _FINISHING_SECONDS
+            if name == replaced or time.time() - entry.stat().st_mtime > patience:
+                shutil.rmtree(entry, ignore_errors=True)
 
 
 def _flush(path: Path) -> None:

@@ -1,5 +1,7 @@
 """What made a corpus, when, from what."""
 
+import dataclasses
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -7,6 +9,8 @@ from typing import Any
 
 from polypcount.errors import DataError
 from polypcount.version import __version__
+
+_MOST_GENERATIONS = 8
 
 
 @dataclass(frozen=True)
@@ -18,7 +22,7 @@ class Provenance:
     package_version: of polypcount.
     sources: the files and folders that were read.
     parameters: settings, as far as they decide the content; JSON values.
-    parents: provenance of the corpora it was selected or put together from.
+    parents: provenance of the corpora it was selected or put together from, up to eight generations back.
     """
 
     made_by: str
@@ -27,6 +31,15 @@ class Provenance:
     sources: tuple[str, ...] = ()
     parameters: Mapping[str, Any] = field(default_factory=dict)
     parents: tuple["Provenance", ...] = ()
+
+    def __post_init__(self) -> None:
+        try:
+            plain = json.loads(json.dumps(dict(self.parameters), allow_nan=False))
+        except (TypeError, ValueError) as problem:
+            raise DataError(f"provenance: parameters must be JSON values: {problem}") from None
+        object.__setattr__(self, "parameters", plain)
+        object.__setattr__(self, "sources", tuple(self.sources))
+        object.__setattr__(self, "parents", tuple(_cut(parent, _MOST_GENERATIONS) for parent in self.parents))
 
     @classmethod
     def now(
@@ -42,7 +55,7 @@ class Provenance:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
-        return asdict(self)
+        return {**asdict(self), "sources": list(self.sources), "parents": [p.to_dict() for p in self.parents]}
 
     @classmethod
     def from_dict(cls, values: Any) -> "Provenance":
@@ -53,7 +66,8 @@ class Provenance:
             well_formed = (
                 all(isinstance(text, str) for text in (made_by, created, package_version, *sources))
                 and isinstance(parameters, dict)
-                and isinstance(parents, (list, tuple))
+                and isinstance(sources, list)
+                and isinstance(parents, list)
             )
         except (KeyError, TypeError) as problem:
             raise DataError(f"the provenance lacks a part: {problem}") from None
@@ -62,3 +76,11 @@ class Provenance:
         return cls(
             made_by, created, package_version, tuple(sources), parameters, tuple(cls.from_dict(p) for p in parents)
         )
+
+
+def _cut(provenance: Provenance, generations: int) -> Provenance:
+    """The same with no more ancestors than this, or a corpus selected a thousand times would carry a thousand."""
+    if generations == 0:
+        return dataclasses.replace(provenance, parents=()) if provenance.parents else provenance
+    kept = tuple(_cut(parent, generations - 1) for parent in provenance.parents)
+    return provenance if kept == provenance.parents else dataclasses.replace(provenance, parents=kept)

@@ -1,5 +1,6 @@
 """Splits must share nothing: neither a video nor a polyp."""
 
+import os
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -7,50 +8,68 @@ import numpy as np
 from polypcount.corpus.corpus import Corpus
 from polypcount.corpus.findings import Finding
 
+_ALL_FILES = "*"
 
-def shared_between_splits(corpora: Sequence[Corpus], names: Sequence[str]) -> Iterator[Finding]:
-    """Findings on videos and polyps in two splits.
+Key = tuple[str, ...]
+# For each thing, the splits that have it, and a video of each split that does.
+Owners = dict[Key, dict[str, str]]
 
-    With one corpus the splits are those that its videos name; with several, each corpus is a split. A video is the
-    same where its dataset and id are, or where it is made from the same file; a polyp where its dataset and id are.
+
+def leaks_within(corpus: Corpus) -> Iterator[Finding]:
+    """Findings on videos and polyps in two of the splits that the corpus's videos name."""
+    yield from _leaks([(corpus, [video.split for video in corpus.videos])])
+
+
+def leaks_between(corpora: Sequence[Corpus], names: Sequence[str]) -> Iterator[Finding]:
+    """Findings on videos and polyps in two corpora."""
+    numbered = [f"{name} ({place})" if names.count(name) > 1 else name for place, name in enumerate(names, 1)]
+    yield from _leaks([(c, [name] * len(c.videos)) for c, name in zip(corpora, numbered, strict=True)])
+
+
+def _leaks(parts: Sequence[tuple[Corpus, Sequence[str]]]) -> Iterator[Finding]:
+    """Findings for corpora whose videos are in these splits; an empty name is no split.
+
+    A video is the same where its dataset and id are, or where it is made from the same file. A polyp is the same where
+    its id is; in several corpora its dataset must be the same too or, where that has no name, its video's id.
     """
-    one = len(corpora) == 1
-    video_splits: dict[tuple[str, ...], dict[str, str]] = {}
-    polyp_splits: dict[tuple[str, ...], dict[str, str]] = {}
-    for corpus, name in zip(corpora, names, strict=True):
+    videos: Owners = {}
+    polyps: Owners = {}
+    for corpus, splits in parts:
         for row, video in enumerate(corpus.videos):
-            split = video.split if one else name
-            if split:
-                for key in _video_keys(corpus, row):
-                    video_splits.setdefault(key, {}).setdefault(split, video.id)
+            for key in _video_keys(corpus, row) if splits[row] else ():
+                videos.setdefault(key, {}).setdefault(splits[row], video.id)
         for polyp_id, row in _polyps_seen(corpus):
-            video = corpus.videos[row]
-            split = video.split if one else name
+            video, split = corpus.videos[row], splits[row]
             if split:
-                polyp_splits.setdefault((video.dataset, polyp_id), {}).setdefault(split, video.id)
+                home = "" if len(parts) == 1 else video.dataset or f"video {video.id}"
+                polyps.setdefault((polyp_id, home), {}).setdefault(split, video.id)
     told = set()
-    for splits in video_splits.values():
-        if len(splits) > 1 and (where := tuple(splits.items())) not in told:
+    for key, owners in videos.items():
+        whole_folder = videos.get((*key[:2], _ALL_FILES), {}) if key[0] == "file" else {}
+        where = tuple({**whole_folder, **owners}.items())
+        if len(where) > 1 and where not in told:
             told.add(where)
             also = ", ".join(f"{video} in {split}" for split, video in where)
-            yield Finding("error", "video in two splits", where[0][1], None, len(splits), f"the same video is {also}")
-    for (_, polyp_id), splits in polyp_splits.items():
-        if len(splits) > 1:
-            message = f"polyp {polyp_id} is in the splits {', '.join(splits)}"
-            yield Finding("error", "polyp in two splits", next(iter(splits.values())), None, len(splits), message)
+            yield Finding("error", "video in two splits", where[0][1], None, len(where), f"the same video is {also}")
+    for (polyp_id, _), owners in polyps.items():
+        if len(owners) > 1:
+            message = f"polyp {polyp_id} is in the splits {', '.join(owners)}"
+            yield Finding("error", "polyp in two splits", next(iter(owners.values())), None, len(owners), message)
 
 
-def _video_keys(corpus: Corpus, row: int) -> Iterator[tuple[str, ...]]:
+def _video_keys(corpus: Corpus, row: int) -> Iterator[Key]:
     video = corpus.videos[row]
     yield ("id", video.dataset, video.id)
     if video.source is not None:
+        source = os.path.realpath(video.source)
         names = corpus.files.name[corpus.files.of_video(row)]
-        yield from (("file", video.source, name) for name in names) if len(names) else [("file", video.source)]
+        for name in names if len(names) else [_ALL_FILES]:
+            yield ("file", source, os.path.normpath(name))
 
 
-def _polyps_seen(corpus: Corpus) -> set[tuple[str, int]]:
+def _polyps_seen(corpus: Corpus) -> list[tuple[str, int]]:
     """(polyp id, video row) for each video that a polyp names or has boxes in."""
     row_of = {video.id: row for row, video in enumerate(corpus.videos)}
     seen = {(polyp.id, row_of[polyp.video]) for polyp in corpus.polyps if polyp.video is not None}
     pairs = np.unique(np.column_stack([corpus.boxes.polyp, corpus.boxes.video]), axis=0)
-    return seen | {(corpus.polyps[polyp].id, video) for polyp, video in pairs.tolist() if polyp >= 0}
+    return sorted(seen | {(corpus.polyps[polyp].id, video) for polyp, video in pairs.tolist() if polyp >= 0})

@@ -33,6 +33,9 @@ class Tracklets:
     label: Int32Column
 
     def __post_init__(self) -> None:
+        per_tracklet = (self.video, self.start_frame, self.stop_frame, self.box_count, self.polyp, self.first)
+        if len({len(column) for column in per_tracklet}) > 1 or len(self.order) != self.box_count.sum():
+            raise DataError("tracklets: columns must be equally long, and their boxes as many as `order` lists")
         for field in fields(self):
             getattr(self, field.name).flags.writeable = False
 

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 
 from polypcount.corpus import Corpus, concatenate
 
+# Polyps of the paper's combined training set, by dataset; of REAL-Colon those of the training split.
+_TRAINING_POLYPS = {"real-colon": 85, "ldpolypvideo": 160, "sun": 100, "polypsset": 39}
+
 
 def merge(corpora: Sequence[Corpus]) -> Corpus:
     """Put corpora together.
@@ -38,3 +41,18 @@ def _apart(corpus: Corpus, videos: Counter[str], polyps: Counter[str]) -> Corpus
             for polyp in corpus.polyps
         ),
     )
+
+
+def published_counts(corpus: Corpus) -> list[str]:
+    """A line for each dataset of the paper's training set, and one for all: polyps found here, polyps published."""
+    dataset_of = {video.id: video.dataset for video in corpus.videos}
+    found = Counter(dataset_of.get(polyp.video or "", "") for polyp in corpus.polyps)
+    if not set(found) & set(_TRAINING_POLYPS):
+        return []
+    expected = {**_TRAINING_POLYPS, "together": sum(_TRAINING_POLYPS.values())}
+    here = {**found, "together": sum(found.values())}
+    return [
+        f"{name}: {here.get(name, 0)} polyps, the paper's training set has {count}"
+        + ("" if here.get(name, 0) == count else f" ({here.get(name, 0) - count:+d})")
+        for name, count in expected.items()
+    ]

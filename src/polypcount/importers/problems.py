@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 
 from polypcount.errors import FileError
 
+_HINT = " (--skip-bad imports the rest)"
+
 
 @dataclass
 class Problems:
@@ -23,9 +25,13 @@ class Problems:
 
         where: the file, with line, JSON path or XML element.
         """
-        line = " ".join(f"{where}: {message}".split())
+        self.failed(FileError(f"{where}: {message}"))
+
+    def failed(self, error: FileError) -> None:
+        """Report a whole file that cannot be used."""
+        line = " ".join(str(error).split())
         if not self.skip_bad:
-            raise FileError(f"{line} (--skip-bad imports the rest)")
+            raise FileError(f"{line.removesuffix(_HINT)}{_HINT}")
         self.left_out.append(line)
 
     def remark(self, message: str) -> None:

@@ -95,6 +95,12 @@ FORMATS = {
             _VIDEO | _SIZE | {"video", "first_frame", "images", "ids"},
             writes=True,
         ),
+        Format(
+            "frames-json",
+            "JSON with a list of boxes for each frame: {width, height, frames: [[{bbox: [x1, y1, x2, y2]}]]}",
+            "frames_json",
+            _VIDEO | {"video", "box"},
+        ),
         Format("voc", "Pascal VOC XML, one file a frame", "voc", _VIDEO | {"video", "first_frame", "box", "ids"}),
         Format(
             "cvat",

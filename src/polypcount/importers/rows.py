@@ -15,6 +15,8 @@ from polypcount.importers.problems import Problems
 Box = tuple[float, float, float, float]
 _LAST_FRAME = 2**31 - 2
 _LAST_TRACK = 2**31 - 1
+_LARGEST_SCORE = float(np.finfo(np.float32).max)
+_USUAL = 2.0**20
 
 
 def to_xyxy(values: Box, convention: BoxConvention) -> Box:
@@ -51,10 +53,11 @@ class Rows:
     ) -> None:
         """Keep a box, or report to `problems` why it cannot be one."""
         if self.clamp:
-            whole, (width, height) = xyxy, self.clamp
+            width, height = self.clamp
             x1, y1, x2, y2 = xyxy
-            xyxy = (min(max(x1, 0), width), min(max(y1, 0), height), min(max(x2, 0), width), min(max(y2, 0), height))
-            self.clamped += xyxy != whole
+            if x1 < 0 or y1 < 0 or x2 > width or y2 > height:
+                xyxy = (max(x1, 0), max(y1, 0), min(x2, width), min(y2, height))
+                self.clamped += 1
         if complaint := _complaint(frame, xyxy, score, track):
             self.problems.bad(where, complaint)
             return
@@ -108,8 +111,11 @@ def _complaint(frame: int, xyxy: Box, score: float, track: int) -> str | None:
         return f"the frame must be a number from 0, found {frame}"
     if not -1 <= track <= _LAST_TRACK:
         return f"the track must be a number from 0, found {track}"
-    if not math.isfinite(score):
+    if not abs(score) <= _LARGEST_SCORE:
         return f"the score must be a finite number, found {score}"
+    x1, y1, x2, y2 = xyxy
+    if -_USUAL < x1 < x2 - 1 and x2 < _USUAL and -_USUAL < y1 < y2 - 1 and y2 < _USUAL:
+        return None  # float32 keeps such numbers apart
     with np.errstate(over="ignore"):
         x1, y1, x2, y2 = np.array(xyxy, np.float32).tolist()
     if not all(map(math.isfinite, (x1, y1, x2, y2))):

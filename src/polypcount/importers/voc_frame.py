@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from polypcount.errors import FileError
+from polypcount.importers.decimals import decimal, whole
 from polypcount.importers.problems import Problems
 from polypcount.importers.rows import Box
 from polypcount.importers.xml import Element, parse
@@ -32,31 +34,26 @@ class VocFrame:
 
 
 def read_voc_frame(data: bytes, name: object, problems: Problems) -> VocFrame:
-    """Read one file; objects without four numbers are reported, XML that is not VOC is a `FileError`."""
+    """Read one file. A bad object is reported and left out; XML that is not VOC at all is a `FileError`."""
     root = parse(data, name)
     if root.tag != "annotation":
-        problems.bad(f"{name}:{root.line}", f"the root element must be annotation, found {root.tag}")
-        return VocFrame(None, (), "", "")
+        raise FileError(f"{name}:{root.line}: the root element must be annotation, found {root.tag}")
     objects = (_object(element, name, problems) for element in root.find_all("object"))
     return VocFrame(
-        size=_size(root, name, problems),
+        size=_size(root, name),
         objects=tuple(found for found in objects if found),
         filename=root.text_of("filename") or "",
         path=root.text_of("path") or "",
     )
 
 
-def _size(root: Element, name: object, problems: Problems) -> tuple[int, int] | None:
+def _size(root: Element, name: object) -> tuple[int, int] | None:
     width, height = root.text_of("size", "width"), root.text_of("size", "height")
     if width is None or height is None:
         return None
-    try:
-        size = int(float(width)), int(float(height))
-    except (ValueError, OverflowError):
-        size = (0, 0)
+    size = whole(width) or 0, whole(height) or 0
     if not (0 < size[0] < 2**20 and 0 < size[1] < 2**20):
-        problems.bad(f"{name}: annotation/size", f"width and height must be pixels, found {width!r} and {height!r}")
-        return None
+        raise FileError(f"{name}: annotation/size: width and height must be pixels, found {width!r} and {height!r}")
     return size
 
 
@@ -67,9 +64,8 @@ def _object(element: Element, name: object, problems: Problems) -> VocObject | N
         problems.bad(where, f"one bndbox is expected, found {len(bounds)}")
         return None
     texts = [bounds[0].text_of(side) for side in _SIDES]
-    try:
-        x1, y1, x2, y2 = (float(text or "") for text in texts)
-    except ValueError:
+    x1, y1, x2, y2 = (decimal(text or "") for text in texts)
+    if x1 is None or y1 is None or x2 is None or y2 is None:
         told = ", ".join(f"{side} {text!r}" for side, text in zip(_SIDES, texts, strict=True))
         problems.bad(f"{where}/bndbox", f"four numbers are expected, found {told}")
         return None

@@ -10,6 +10,8 @@ import dataclasses
 import hashlib
 import os
 import shutil
+import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -19,7 +21,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from polypcount.corpus import Corpus, Provenance, is_corpus
+from polypcount.corpus import Corpus, Provenance
 from polypcount.errors import FileError, PolypcountError
 from polypcount.importers.problems import Problems
 from polypcount.places import cache_folder
@@ -38,11 +40,13 @@ class Task:
 
     arguments: what the reading function is called with, before the `Problems`; plain values and paths.
     inputs: files and folders that it reads; for a folder, all files directly in it.
+    dated: files and folders of which only the own time of change matters.
     weight: how much work it is, roughly the number of files.
     """
 
     arguments: tuple[Any, ...]
     inputs: tuple[Path, ...]
+    dated: tuple[Path, ...] = ()
     weight: int = 1
 
 
@@ -64,7 +68,6 @@ class Work:
         total = sum(task.weight for task in tasks)
         done = 0
         results: dict[int, Corpus] = {}
-        self.progress(0, total)
         for index, corpus in self._completed(read, tasks, total):
             results[index] = corpus
             done += tasks[index].weight
@@ -83,7 +86,7 @@ class Work:
         if self.processes == 1 or len(tasks) == 1 or total < _FEW_FILES:
             yield from ((index, _read_task(task, *call)) for index, task in enumerate(tasks))
             return
-        with ProcessPoolExecutor(min(self.processes, len(tasks)), get_context("spawn")) as pool:
+        with ProcessPoolExecutor(min(self.processes, len(tasks)), get_context(_start_method())) as pool:
             # The largest first, so that no process is left with a long one at the end.
             by_size = sorted(range(len(tasks)), key=lambda index: -tasks[index].weight)
             futures = {pool.submit(_read_task, tasks[index], *call): index for index in by_size}
@@ -96,9 +99,14 @@ class Work:
                 pool.shutdown(cancel_futures=True)
 
 
+def _start_method() -> str:
+    """Forking starts at once, but is only safe while no other thread holds a lock."""
+    return "fork" if sys.platform == "linux" and threading.active_count() == 1 else "spawn"
+
+
 def _read_task(task: Task, read: Read, skip_bad: bool, cache: Path | None) -> Corpus:
     kept = cache / _key(task, read, skip_bad) if cache else None
-    if kept and is_corpus(kept):
+    if kept and kept.exists():
         try:
             corpus = Corpus.load(kept)
             os.utime(kept)
@@ -107,7 +115,11 @@ def _read_task(task: Task, read: Read, skip_bad: bool, cache: Path | None) -> Co
         else:
             return corpus
     problems = Problems(skip_bad)
-    corpus = read(*task.arguments, problems)
+    try:
+        corpus = read(*task.arguments, problems)
+    except FileError as error:
+        problems.failed(error)
+        corpus = Corpus(())
     told = {"left_out": problems.left_out, "remarks": problems.remarks}
     corpus = dataclasses.replace(corpus, provenance=Provenance.now("import", parameters=told))
     if kept:
@@ -119,7 +131,7 @@ def _key(task: Task, read: Read, skip_bad: bool) -> str:
     digest = hashlib.sha256()
     for part in (__version__, read.__module__, read.__qualname__, skip_bad, *task.arguments):
         digest.update(f"{part!r}\n".encode())
-    for line in _fingerprint(task.inputs):
+    for line in (*_fingerprint(task.inputs), *(_seen(str(path)) for path in task.dated)):
         digest.update(f"{line}\n".encode(errors="surrogateescape"))
     return digest.hexdigest()[:32]
 
@@ -127,13 +139,21 @@ def _key(task: Task, read: Read, skip_bad: bool) -> str:
 def _fingerprint(inputs: Iterable[Path]) -> Iterator[str]:
     for path in inputs:
         if path.is_dir():
-            with os.scandir(path) as entries:
-                yield from sorted(_seen(entry.name, entry.stat()) for entry in entries)
-        elif path.exists():
-            yield _seen(str(path), path.stat())
+            folder = os.open(path, os.O_RDONLY)
+            try:
+                for name in sorted(os.listdir(folder)):  # noqa: PTH208 - names below an open folder
+                    yield _seen(name, folder)
+            finally:
+                os.close(folder)
+        else:
+            yield _seen(str(path))
 
 
-def _seen(name: str, stat: os.stat_result) -> str:
+def _seen(name: str, folder: int | None = None) -> str:
+    try:
+        stat = os.stat(name, dir_fd=folder)
+    except OSError:
+        return f"{name} is not there"
     return f"{name} {stat.st_size} {stat.st_mtime_ns}"
 
 

@@ -43,12 +43,15 @@ def parse(data: bytes, name: object) -> Element:
     return root
 
 
-def elements(chunks: Iterable[bytes], name: object, wanted: frozenset[str] | None) -> Iterator[Element]:
+def elements(
+    chunks: Iterable[bytes], name: object, wanted: frozenset[str] | None, root: str | None = None
+) -> Iterator[Element]:
     """Elements of these names, each as soon as it ends, with all that is in it; None yields the root alone.
 
+    root: name that the root element must have; None takes any.
     What lies outside of them is not kept, so memory does not grow with the document.
     """
-    builder = _Builder(name, wanted)
+    builder = _Builder(name, wanted, root)
     parser = expat.ParserCreate()
     parser.buffer_text = True
     parser.StartElementHandler = lambda tag, attributes: builder.start(tag, attributes, parser.CurrentLineNumber)
@@ -69,14 +72,16 @@ def elements(chunks: Iterable[bytes], name: object, wanted: frozenset[str] | Non
 
 
 class _Builder:
-    def __init__(self, name: object, wanted: frozenset[str] | None) -> None:
-        self._name, self._wanted = name, wanted
+    def __init__(self, name: object, wanted: frozenset[str] | None, root: str | None) -> None:
+        self._name, self._wanted, self._root = name, wanted, root
         self._depth = 0
         self._open: list[Element] = []
         self._done: list[Element] = []
 
     def start(self, tag: str, attributes: dict[str, str], line: int) -> None:
         self._depth += 1
+        if self._depth == 1 and self._root is not None and tag != self._root:
+            raise FileError(f"{self._name}:{line}: the root element must be {self._root}, found {tag}")
         if self._depth > _DEEPEST:
             raise FileError(f"{self._name}:{line}: elements nested more than {_DEEPEST} deep")
         if self._open or self._wanted is None or tag in self._wanted:

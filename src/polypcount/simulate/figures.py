@@ -1,7 +1,8 @@
 """Figures of the 60 procedures of REAL-Colon, on which simulated timelines are modelled.
 
 From the tables published with the dataset (Biffi et al., Scientific Data 2024, CC BY 4.0): frame rate and number of
-frames from `video_info.csv`, polyps counted in `lesion_info.csv`, and the number of frames that show a polyp.
+frames from `video_info.csv`, and polyps counted in `lesion_info.csv`. How many frames show a polyp was counted in
+the annotations by users of the dataset.
 """
 
 from typing import Literal, NamedTuple, get_args

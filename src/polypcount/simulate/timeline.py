@@ -55,6 +55,21 @@ class TimelineSettings:
     late_return: float = 0.25
     neighbours: float = 0.22
 
+    def __post_init__(self) -> None:
+        if not (64 <= self.width <= 16384 and 64 <= self.height <= 16384):
+            raise DataError(f"frames must be 64 to 16384 pixels wide and high, found {self.width} x {self.height}")
+        for name in ("run_seconds", "lost_seconds"):
+            if not 0.01 <= getattr(self, name) <= 1000:
+                raise DataError(f"{name} must be between 0.01 and 1000, found {getattr(self, name)}")
+        for name in ("run_spread", "lost_spread", "steadiness_spread"):
+            if not 0 <= getattr(self, name) <= 5:
+                raise DataError(f"{name} must be between 0 and 5, found {getattr(self, name)}")
+        for name in ("more_episodes", "late_return", "neighbours"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise DataError(f"{name} is a probability between 0 and 1, found {getattr(self, name)}")
+        if self.most_episodes < 1:
+            raise DataError(f"most_episodes must be at least 1, found {self.most_episodes}")
+
 
 @dataclass(frozen=True)
 class _Runs:
@@ -104,7 +119,8 @@ def simulate_timelines(
         turn, place = divmod(index, len(models))
         shuffled = np.random.default_rng([seed, turn, 0]).permutation(len(models))
         rng = np.random.default_rng([seed, index, 1])
-        parts.append(_procedure(f"sim-{seed}-{index:03d}", models[shuffled[place]], settings, rng))
+        name = f"sim-{seed}-{index:03d}" if like == "all" else f"sim-{like}-{seed}-{index:03d}"
+        parts.append(_procedure(name, models[shuffled[place]], settings, rng))
         progress(index + 1, procedures)
     parameters = {"procedures": procedures, "seed": seed, "like": like, "settings": asdict(settings)}
     whole = concatenate(parts)

@@ -1,7 +1,7 @@
 """From boxes to tracklets and fragments, and their positions in time."""
 
 from polypcount.tracking.fragment import Fragments, fragments
-from polypcount.tracking.link import iou, link_tracklets
+from polypcount.tracking.link import link_tracklets
 from polypcount.tracking.positions import fragment_positions, tracklet_positions
 
-__all__ = ["Fragments", "fragment_positions", "fragments", "iou", "link_tracklets", "tracklet_positions"]
+__all__ = ["Fragments", "fragment_positions", "fragments", "link_tracklets", "tracklet_positions"]

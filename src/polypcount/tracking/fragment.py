@@ -9,7 +9,7 @@ from polypcount.corpus import Tracklets
 from polypcount.errors import DataError
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Fragments:
     """One row per fragment, in the order of the tracklets and within each in time.
 
@@ -21,6 +21,10 @@ class Fragments:
     tracklet: NDArray[np.int32]
     rows: NDArray[np.int64]
     offsets: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        for column in (self.tracklet, self.rows, self.offsets):
+            column.flags.writeable = False
 
     def __len__(self) -> int:
         return len(self.tracklet)
@@ -39,9 +43,9 @@ def fragments(
 ) -> Fragments:
     """Cut tracklets into fragments.
 
-    Tracklets of fewer than `min_frames` boxes give none. Of the others every `stride`-th box is taken, from the
-    first, and these are cut into blocks of `length`. A last block that is shorter is dropped or, with
-    `drop_last=False`, kept. With `length=None` each tracklet is one fragment, whatever its length.
+    Tracklets of fewer than `min_frames` boxes give none. Of the others every `stride`-th box is taken from the first on
+    (every `stride`-th frame, as they have one box a frame), and these are cut into blocks of `length`. A last block
+    that is shorter is dropped or, with `drop_last=False`, kept. With `length=None` each tracklet is one fragment.
     """
     if (length is not None and length < 1) or stride < 1 or min_frames < 0:
         raise DataError(

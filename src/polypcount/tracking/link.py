@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from polypcount.corpus import Boxes, Tracklets
+from polypcount.corpus import Boxes, Tracklets, iou
 from polypcount.errors import DataError
 
 _BLOCK = 8192  # boxes at a time, so that the dozen columns computed from them stay in the processor's cache
@@ -19,7 +19,7 @@ def link_tracklets(boxes: Boxes, max_gap: int = 1, min_iou: float = 0.1) -> Trac
     Tracklets are numbered by video, then start frame, then row of the first box. The cost is that of sorting the
     boxes once, whatever the number of polyps.
     """
-    if max_gap < 0:
+    if not max_gap >= 0:
         raise DataError(f"max_gap must be at least 0 frames, found {max_gap}")
     if not 0 <= min_iou <= 1:
         raise DataError(f"min_iou must be between 0 and 1, found {min_iou}")
@@ -53,17 +53,6 @@ def link_tracklets(boxes: Boxes, max_gap: int = 1, min_iou: float = 0.1) -> Trac
         order=order,
         label=label,
     )
-
-
-def iou(a: NDArray[np.floating], b: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Intersection over union of boxes row by row: area(a and b) / area(a or b), float64[n] from two [n, 4]."""
-    ax1, ay1, ax2, ay2 = a.T.astype(np.float64, order="C")
-    bx1, by1, bx2, by2 = b.T.astype(np.float64, order="C")
-    width = np.minimum(ax2, bx2) - np.maximum(ax1, bx1)
-    height = np.minimum(ay2, by2) - np.maximum(ay1, by1)
-    shared = np.maximum(width, 0) * np.maximum(height, 0)
-    union = (ax2 - ax1) * (ay2 - ay1) + (bx2 - bx1) * (by2 - by1) - shared
-    return np.asarray(shared / union)
 
 
 def _by_owner(boxes: Boxes) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:

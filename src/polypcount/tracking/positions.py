@@ -26,6 +26,8 @@ def tracklet_positions(
         raise DataError(
             f"anchor must be one of {get_args(Anchor)} and unit one of {get_args(Unit)}, found {anchor!r}, {unit!r}"
         )
+    if len(tracklets) and tracklets.video.max() >= len(videos):
+        raise DataError(f"tracklets are of {tracklets.video.max() + 1} videos, given are {len(videos)}")
     start, stop = tracklets.start_frame.astype(np.float64), tracklets.stop_frame.astype(np.float64)
     frames = {"start": start, "centre": (start + stop) / 2, "stop": stop}[anchor]
     if unit == "frames":
@@ -40,6 +42,8 @@ def fragment_positions(pieces: Fragments, tracklets: Tracklets, boxes: Boxes) ->
     (first frame of the fragment - first frame of the polyp) / (last - first frame of the polyp), where the polyp's
     frames are those of all its boxes in the video, and a span of 0 counts as 1. NaN without a polyp.
     """
+    if len(tracklets.label) != len(boxes):
+        raise DataError(f"tracklets are of {len(tracklets.label)} boxes, given are {len(boxes)}")
     polyp, video = tracklets.polyp[pieces.tracklet], tracklets.video[pieces.tracklet]
     frame = boxes.frame[pieces.rows[pieces.offsets[:-1]]].astype(np.float64)
     owner = _owner(boxes.video, boxes.polyp)

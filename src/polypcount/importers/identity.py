@@ -1,0 +1,55 @@
+"""Datasets that know which video a box is from, but not which polyp: the video stands for the polyp."""
+
+import numpy as np
+
+from polypcount.corpus import Corpus, Video, iou
+from polypcount.importers.rows import Rows
+
+_LEAST_OVERLAP = 0.1
+
+
+def one_polyp_a_video(
+    rows: Rows, video: Video, split_tracks: bool, files: tuple[list[int], list[str]] | None
+) -> Corpus:
+    """Let all boxes of a video be those of one polyp, named as the video.
+
+    That is wrong where a frame has several boxes, which is remarked. With `split_tracks` the boxes of such a video
+    are separated into tracks by overlap instead, and its polyps are left unknown.
+    """
+    frames = np.array(rows.frame, np.int64)
+    crowded = int(np.count_nonzero(np.unique(frames, return_counts=True)[1] > 1)) if len(frames) else 0
+    if crowded and split_tracks:
+        rows.track = tracks_by_overlap(rows)
+        rows.problems.remark(f"video {video.id}: several boxes in {crowded:,} frames, separated into tracks")
+    else:
+        rows.polyp = [video.id] * len(rows.frame)
+        if crowded:
+            rows.problems.remark(
+                f"video {video.id}: several boxes in {crowded:,} frames, though it counts as one polyp "
+                "(--split-tracks separates them)"
+            )
+    return rows.to_corpus(video, files=files)
+
+
+def tracks_by_overlap(rows: Rows) -> list[int]:
+    """Number of the track of each box: boxes of neighbouring frames belong together, best overlap first."""
+    track = [-1] * len(rows.frame)
+    by_frame: dict[int, list[int]] = {}
+    for row, frame in enumerate(rows.frame):
+        by_frame.setdefault(frame, []).append(row)
+    count = 0
+    for frame in sorted(by_frame):
+        before, now = by_frame.get(frame - 1, []), by_frame[frame]
+        pairs = [(old, new) for old in before for new in now]
+        if pairs:
+            boxes = np.array(rows.xyxy, np.float64)
+            old_rows, new_rows = np.array(pairs).T
+            overlap = iou(boxes[old_rows], boxes[new_rows])
+            for index in np.argsort(-overlap, kind="stable"):
+                old, new = pairs[index]
+                if overlap[index] >= _LEAST_OVERLAP and track[new] < 0 and track[old] not in [track[r] for r in now]:
+                    track[new] = track[old]
+        for row in now:
+            if track[row] < 0:
+                track[row], count = count, count + 1
+    return track

@@ -1,0 +1,117 @@
+"""SUN: 100 polyps, each in its own case, and 13 negative cases.
+
+    <positives>/case1/<long name>.jpg    <positives>/annotation_txt/case1.txt
+    <negatives>/case1/<long name>.jpg
+
+A line of a text file is `<file name> xmin,ymin,xmax,ymax,class`, class 0 for a polyp. File names such as
+`..._001-1_a10_ayy_image0001.jpg` tell the order by three numbers: before the `-`, after `_a`, and after `_image`. Image
+numbers begin anew in each clip, that is for each new pair of the first two.
+"""
+
+import re
+from pathlib import Path
+
+from polypcount.corpus import Corpus, Video, concatenate
+from polypcount.errors import FileError
+from polypcount.importers.decimals import decimal
+from polypcount.importers.files import IMAGE_SUFFIXES, all_folders, list_files, read_text, subfolders
+from polypcount.importers.options import Options
+from polypcount.importers.pixels import image_size
+from polypcount.importers.problems import Problems
+from polypcount.importers.rows import Rows
+from polypcount.importers.work import Task, Work
+
+_CASE = re.compile(r"case\d+")
+_ORDER = re.compile(r"(\d{1,9})-[^-]*?_a(\d{1,9})[^-]*?_image(\d{1,9})$")
+_FPS = 30.0
+
+Key = tuple[int, int, int]
+
+
+def read(path: Path, options: Options, work: Work) -> Corpus:  # noqa: ARG001
+    """Read every case below the folder; cases beside an `annotation_txt` are positive, others negative.
+
+    The polyp of a positive case has the case's name. Frames are numbered in time order, with one number left free
+    where a new clip begins, so that no tracklet goes over it.
+    """
+    tasks = []
+    for folder in all_folders(path):
+        if _CASE.fullmatch(folder.name) or folder.name == "annotation_txt":
+            continue
+        texts = folder / "annotation_txt"
+        cases = {case.name: case for case in subfolders(folder) if _CASE.fullmatch(case.name)}
+        if texts.is_dir():
+            for text in list_files(texts, frozenset({".txt"})):
+                images = cases.pop(text.stem, None)
+                inputs = (text,) if images is None else (text, images)
+                tasks.append(Task((text.stem, images, text), inputs, weight=500))
+        tasks += [Task((name, images, None), (images,), weight=8000) for name, images in cases.items()]
+    if not tasks:
+        raise FileError(f"{path} has no case folders such as case1, nor an annotation_txt folder")
+    return concatenate(work.read_all(read_case, tasks))
+
+
+def read_case(case: str, images: Path | None, text: Path | None, problems: Problems) -> Corpus:
+    """Read one case; `images` or `text` may be missing."""
+    name = f"sun-{case}" if text else f"sun-negative-{case}"
+    pictures = {picture.name: picture for picture in list_files(images, IMAGE_SUFFIXES)} if images else {}
+    size = image_size(next(iter(pictures.values()))) if pictures else None
+    lines = _lines(text, problems) if text else {}
+    keys: dict[str, Key] = {}
+    for file in {**pictures, **lines}:
+        if match := _ORDER.search(Path(file).stem):
+            keys[file] = (int(match[1]), int(match[2]), int(match[3]))
+        else:
+            place = images / file if images and file in pictures else text
+            problems.bad(f"{place}", f"the file name must end like 001-1_a10_ayy_image0001, found {file!r}")
+    frame_of = _numbered(keys)
+    rows = Rows(problems, clamp=size)
+    for file, (line, box, kind) in lines.items():
+        where = f"{text}:{line}"
+        if pictures and file not in pictures:
+            problems.bad(where, f"there is no image {file} in {images}")
+        elif file in frame_of and kind == 0:
+            rows.add(where, frame_of[file], box, polyp=name)
+    video = Video(
+        id=name,
+        frame_count=max(frame_of.values(), default=-1) + 1,
+        fps=_FPS,
+        width=size[0] if size else None,
+        height=size[1] if size else None,
+        source=str(images) if images else None,
+        dataset="sun",
+    )
+    listed = {file: frame for file, frame in frame_of.items() if file in pictures}
+    return rows.to_corpus(video, files=(list(listed.values()), list(listed)) if listed else None)
+
+
+def _numbered(keys: dict[str, Key]) -> dict[str, int]:
+    """Frame of each file in time order; a new clip leaves one number free."""
+    frame_of: dict[str, int] = {}
+    frame, clip = -1, None
+    for file in sorted(keys, key=lambda file: (keys[file], file)):
+        frame += 1 if clip in (None, keys[file][:2]) else 2
+        clip = keys[file][:2]
+        frame_of[file] = frame
+    return frame_of
+
+
+def _lines(path: Path, problems: Problems) -> dict[str, tuple[int, tuple[float, float, float, float], int]]:
+    """Line number, box and class by file name."""
+    found: dict[str, tuple[int, tuple[float, float, float, float], int]] = {}
+    for number, line in enumerate(read_text(path).splitlines(), 1):
+        if not line.strip():
+            continue
+        file, _, values = line.strip().rpartition(" ")
+        numbers = [value for word in values.split(",") if (value := decimal(word)) is not None]
+        if values.count(",") != 4 or len(numbers) != 5:
+            problems.bad(
+                f"{path}:{number}", f"'<file name> xmin,ymin,xmax,ymax,class' is expected, found {line[:80]!r}"
+            )
+            continue
+        if not file or file in found:
+            problems.bad(f"{path}:{number}", f"each image must be named once, found {file!r}")
+            continue
+        x1, y1, x2, y2, kind = numbers
+        found[file] = (number, (x1, y1, x2, y2), int(kind))
+    return found

@@ -1,0 +1,400 @@
+"""The other datasets, quirk by quirk, and the real ones where they are there."""
+
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from polypcount.corpus import Corpus, check
+from polypcount.errors import DataError, FileError
+from polypcount.importers import merge, published_counts, read_corpus
+from polypcount.importers.cvc_clinicdb import published_sequences
+from polypcount.tracking import link_tracklets
+
+from ..conftest import DATA
+from .miniatures import image, ldpolypvideo, polypsset, real_colon, sun, sun_name, voc, write
+
+
+def imported(name: str, path: Path, **options: object) -> Corpus:
+    return read_corpus(name, path, cache=False, **options)  # type: ignore[arg-type]
+
+
+def remarks(corpus: Corpus) -> list[str]:
+    found: list[str] = corpus.provenance.parameters["remarks"]
+    return found
+
+
+def frames_and_boxes(corpus: Corpus, video: str) -> list[tuple[int, list[float]]]:
+    row = [v.id for v in corpus.videos].index(video)
+    mine = corpus.boxes.of_video(row)
+    return list(zip(corpus.boxes.frame[mine].tolist(), corpus.boxes.xyxy[mine].tolist(), strict=True))
+
+
+# LDPolypVideo
+
+
+def test_ldpolypvideo(tmp_path: Path) -> None:
+    corpus = imported("ldpolypvideo", ldpolypvideo(tmp_path))
+    assert [(v.id, v.frame_count, v.width, v.height, v.split) for v in corpus.videos] == [
+        ("ldpolypvideo-1", 3, 560, 480, "trainvalid"),
+        ("ldpolypvideo-101", 3, 560, 480, "test"),
+    ]
+    assert [polyp.id for polyp in corpus.polyps] == ["ldpolypvideo-1", "ldpolypvideo-101"]
+    assert frames_and_boxes(corpus, "ldpolypvideo-1") == [(k, [11.0 + k, 20, 60, 70]) for k in range(3)]
+    assert len(frames_and_boxes(corpus, "ldpolypvideo-101")) == 4, "blank lines are passed over"
+    assert corpus.videos[0].source == str(tmp_path / "TrainValid" / "Images" / "1")
+    assert len(corpus.files) == 0
+
+
+def test_ldpolypvideo_several_boxes_are_reported_and_can_be_separated(tmp_path: Path) -> None:
+    corpus = imported("ldpolypvideo", ldpolypvideo(tmp_path))
+    assert remarks(corpus) == [
+        "video ldpolypvideo-101: several boxes in 2 frames, though it counts as one polyp "
+        "(--split-tracks separates them)"
+    ]
+    split = imported("ldpolypvideo", tmp_path, split_tracks=True)
+    mine = split.boxes.of_video(1)
+    assert split.boxes.polyp[mine].tolist() == [-1] * 4
+    assert split.boxes.track[mine].tolist() == [0, 1, 0, 1]
+    assert [polyp.id for polyp in split.polyps] == ["ldpolypvideo-1"]
+    assert len(link_tracklets(split.boxes)) == 3
+
+
+def test_ldpolypvideo_images_with_a_prefix_and_missing_numbers(tmp_path: Path) -> None:
+    root = ldpolypvideo(tmp_path)
+    folder = root / "TrainValid" / "Images" / "1"
+    for path in list(folder.iterdir()):
+        path.rename(folder / f"vid_1_{path.stem}.jpg")
+    assert len(frames_and_boxes(imported("ldpolypvideo", root), "ldpolypvideo-1")) == 3
+    (folder / "vid_1_2.jpg").unlink()
+    (root / "TrainValid" / "Annotations" / "1" / "2.txt").unlink()
+    gap = imported("ldpolypvideo", root)
+    assert [frame for frame, _ in frames_and_boxes(gap, "ldpolypvideo-1")] == [0, 2], "a missing frame is not closed up"
+    assert gap.files.name.tolist() == ["vid_1_1.jpg", "vid_1_3.jpg"]
+
+
+def test_ldpolypvideo_boxes_out_of_the_image_and_without_images(tmp_path: Path) -> None:
+    root = ldpolypvideo(tmp_path)
+    write(root / "TrainValid" / "Annotations" / "1" / "1.txt", "1\n-4 20 600 490\n")
+    corpus = imported("ldpolypvideo", root)
+    assert frames_and_boxes(corpus, "ldpolypvideo-1")[0] == (0, [0, 20, 560, 480])
+    shutil.rmtree(root / "TrainValid" / "Images")
+    bare = imported("ldpolypvideo", root)
+    assert bare.videos[0].source is None
+    assert frames_and_boxes(bare, "ldpolypvideo-1") == frames_and_boxes(corpus, "ldpolypvideo-1")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", r"1\.txt:1: the number of boxes is expected"),
+        ("1 2 3 4\n", r"1\.txt:1: the number of boxes is expected"),
+        ("2\n1 2 30 40\n", r"1\.txt:1: 2 boxes are announced, 1 follow"),
+        ("1\n1 2 30\n", r"1\.txt:2: four numbers are expected, found '1 2 30'"),
+        ("1\n\n1 2 x 40\n", r"1\.txt:3: four numbers are expected"),
+        ("1\n30 2 1 40\n", r"1\.txt:2: the box must have x1 < x2"),
+    ],
+)
+def test_ldpolypvideo_bad_text(text: str, message: str, tmp_path: Path) -> None:
+    root = ldpolypvideo(tmp_path)
+    write(root / "TrainValid" / "Annotations" / "1" / "1.txt", text)
+    with pytest.raises(FileError, match=message):
+        imported("ldpolypvideo", root)
+    assert len(imported("ldpolypvideo", root, skip_bad=True).boxes) == 6
+
+
+def test_ldpolypvideo_folders_of_one_name(tmp_path: Path) -> None:
+    root = ldpolypvideo(tmp_path)
+    shutil.copytree(root / "TrainValid", root / "Test", dirs_exist_ok=True)
+    with pytest.raises(FileError, match="video folders must differ"):
+        imported("ldpolypvideo", root)
+    with pytest.raises(FileError, match="has neither TrainValid/Annotations nor Test/Annotations"):
+        imported("ldpolypvideo", root / "Test")
+
+
+# SUN
+
+
+def test_sun_orders_clips_by_number_and_never_joins_them(tmp_path: Path) -> None:
+    corpus = imported("sun", sun(tmp_path))
+    positive = next(video for video in corpus.videos if video.id == "sun-case1")
+    assert (positive.frame_count, positive.fps, positive.width, positive.height) == (6, 30.0, 100, 80)
+    # Clip a2 before a10, though a10 comes first in the text and in the alphabet; frame 3 stays free between them. The
+    # last line is no polyp.
+    assert frames_and_boxes(corpus, "sun-case1") == [
+        (0, [2, 5, 42, 50]),
+        (1, [3, 5, 43, 50]),
+        (4, [0, 5, 40, 50]),
+        (5, [1, 5, 41, 50]),
+    ]
+    assert len(link_tracklets(corpus.boxes)) == 2
+    names = corpus.files.name[corpus.files.of_video(corpus.videos.index(positive))].tolist()
+    assert names == [sun_name(2, 1), sun_name(2, 2), sun_name(2, 3), sun_name(10, 1), sun_name(10, 2)]
+
+
+def test_sun_negatives_of_the_same_name_are_kept_apart(tmp_path: Path) -> None:
+    corpus = imported("sun", sun(tmp_path))
+    assert sorted(video.id for video in corpus.videos) == ["sun-case1", "sun-negative-case1"]
+    assert [polyp.id for polyp in corpus.polyps] == ["sun-case1"]
+    assert frames_and_boxes(corpus, "sun-negative-case1") == []
+
+
+def test_sun_numbers_before_the_dash_come_first(tmp_path: Path) -> None:
+    root = sun(tmp_path)
+    image(root / "positive" / "case1" / sun_name(1, 1, part=2), (100, 80))
+    corpus = imported("sun", root)
+    assert corpus.files.name[
+        corpus.files.video == 1 if corpus.videos[1].id == "sun-case1" else corpus.files.video == 0
+    ][-1] == (sun_name(1, 1, part=2))
+
+
+def test_sun_is_joined_by_name_and_works_without_images(tmp_path: Path) -> None:
+    root = sun(tmp_path)
+    expected = frames_and_boxes(imported("sun", root), "sun-case1")
+    text = root / "positive" / "annotation_txt" / "case1.txt"
+    text.write_text("\n\n".join(reversed(text.read_text().splitlines())) + "\n")
+    assert frames_and_boxes(imported("sun", root), "sun-case1") == expected
+    shutil.rmtree(root / "positive" / "case1")
+    bare = imported("sun", root)
+    assert frames_and_boxes(bare, "sun-case1") == expected
+    assert bare.videos[[v.id for v in bare.videos].index("sun-case1")].source is None
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("nothing\n", r"case1\.txt:6: '<file name> xmin,ymin,xmax,ymax,class' is expected"),
+        (f"{sun_name(2, 1)} 1,2,30,40,0\n", r"case1\.txt:6: each image must be named once"),
+        (f"{sun_name(7, 7)} 1,2,30,40,0\n", r"case1\.txt:6: there is no image"),
+        ("odd.jpg 1,2,30,40,0\n", "the file name must end like"),
+    ],
+)
+def test_sun_bad_lines(line: str, message: str, tmp_path: Path) -> None:
+    root = sun(tmp_path)
+    with (root / "positive" / "annotation_txt" / "case1.txt").open("a") as file:
+        file.write(line)
+    with pytest.raises(FileError, match=message):
+        imported("sun", root)
+    assert len(imported("sun", root, skip_bad=True).boxes) == 4
+
+
+def test_a_folder_that_leads_back_to_itself(tmp_path: Path) -> None:
+    root = sun(tmp_path)
+    (root / "negative" / "again").symlink_to(root)
+    with pytest.raises(FileError, match="is a link back to a folder that it lies in"):
+        imported("sun", root)
+
+
+# PolypsSet
+
+
+def test_polypsset(tmp_path: Path) -> None:
+    corpus = imported("polypsset", polypsset(tmp_path))
+    assert [(v.id, v.frame_count, v.split, v.width) for v in corpus.videos] == [
+        ("polypsset-val-10", 3, "val", 100),
+        ("polypsset-test-10", 3, "test", 100),
+    ]
+    assert [polyp.id for polyp in corpus.polyps] == ["polypsset-val-10", "polypsset-test-10"]
+    assert frames_and_boxes(corpus, "polypsset-val-10") == [(0, [10, 20, 50, 60]), (2, [12, 20, 52, 60])]
+    assert remarks(corpus) == ["train2019 is left out: its frames belong to no sequence (--train2019 imports them)"]
+    assert corpus.videos[0].source == str(tmp_path / "val2019" / "Image" / "10")
+
+
+def test_polypsset_below_its_own_folder(tmp_path: Path) -> None:
+    polypsset(tmp_path / "PolypsSet")
+    assert len(imported("polypsset", tmp_path).videos) == 2
+
+
+def test_polypsset_train2019_only_when_asked_for(tmp_path: Path) -> None:
+    root = polypsset(tmp_path)
+    with pytest.raises(FileError, match="train2019 are shuffled and belong to no sequence"):
+        imported("polypsset", root / "train2019")
+    whole = imported("polypsset", root, train2019=True)
+    assert [video.id for video in whole.videos][-1] == "polypsset-train-1"
+    assert whole.files.name.tolist() == ["8.jpg", "7.jpg"], "001 comes before 002"
+    assert "1 groups guessed" in remarks(whole)[-1]
+    assert len(imported("polypsset", root / "train2019", train2019=True).videos) == 1
+
+
+def test_polypsset_frame_without_an_image(tmp_path: Path) -> None:
+    root = polypsset(tmp_path)
+    (root / "val2019" / "Image" / "10" / "2.jpg").unlink()
+    corpus = imported("polypsset", root)
+    assert corpus.files.name.tolist() == ["1.jpg", "10.jpg"]
+    assert corpus.files.frame.tolist() == [0, 2]
+
+
+# CVC-ClinicDB, stills, PolypSize
+
+
+def test_the_published_ranges_of_cvc_clinicdb() -> None:
+    sequences = published_sequences()
+    assert len(sequences) == 612
+    assert len(set(sequences.values())) == 29
+    assert (sequences[25], sequences[26], sequences[612]) == ("1", "2", "29")
+    table = DATA / "cvc-clinicdb" / "sequences.csv"
+    if table.exists():
+        rows = [line.split(",") for line in table.read_text().split()[1:]]
+        assert {int(frame): sequence for frame, sequence in rows} == sequences
+
+
+def cvc(root: Path, suffix: str = "png") -> Path:
+    for number, parts in {
+        24: [(10, 10, 30, 30)],
+        26: [(5, 5, 25, 20), (40, 5, 60, 20)],
+        27: [(5, 5, 25, 20), (40, 40, 42, 42)],
+    }.items():
+        image(root / "Original" / f"{number}.{suffix}")
+        image(root / "Ground Truth" / f"{number}.{suffix}", parts=tuple(parts))
+    return root
+
+
+def test_cvc_clinicdb_masks_become_boxes(tmp_path: Path) -> None:
+    corpus = imported("cvc-clinicdb", cvc(tmp_path, "tif"))
+    assert [(v.id, v.frame_count) for v in corpus.videos] == [("cvc-clinicdb-01", 1), ("cvc-clinicdb-02", 2)]
+    assert frames_and_boxes(corpus, "cvc-clinicdb-02") == [
+        (0, [5, 5, 25, 20]),
+        (0, [40, 5, 60, 20]),
+        (1, [5, 5, 25, 20]),
+    ], "two parts are two boxes, a speck is none"
+    assert corpus.files.name.tolist() == ["24.tif", "26.tif", "27.tif"]
+
+
+def test_cvc_clinicdb_sequences_from_a_table(tmp_path: Path) -> None:
+    table = write(tmp_path / "s.csv", "frame,sequence\n24,x\n26,x\n27,y\n")
+    corpus = imported("cvc-clinicdb", cvc(tmp_path / "d"), sequences=table)
+    assert [(v.id, v.frame_count) for v in corpus.videos] == [("cvc-clinicdb-0x", 2), ("cvc-clinicdb-0y", 1)]
+    write(table, "frame,sequence\n24,x\n")
+    with pytest.raises(FileError, match=r"26\.png: it belongs to no sequence"):
+        imported("cvc-clinicdb", tmp_path / "d", sequences=table)
+    (tmp_path / "d" / "Ground Truth" / "24.png").write_bytes(b"\x89PNG nothing")
+    with pytest.raises(FileError, match=r"24\.png is not a readable image"):
+        imported("cvc-clinicdb", tmp_path / "d")
+
+
+def test_stills_with_masks_labels_and_splits(tmp_path: Path) -> None:
+    image(tmp_path / "images" / "train" / "a 1.jpg")
+    image(tmp_path / "masks" / "a 1.jpg", parts=((10, 10, 30, 30),))
+    image(tmp_path / "images" / "val" / "b.jpg")
+    write(tmp_path / "labels" / "val" / "b.txt", "0 0.5 0.5 0.25 0.5\n\n")
+    corpus = imported("stills", tmp_path)
+    name = tmp_path.name
+    assert [(v.id, v.split, v.frame_count) for v in corpus.videos] == [
+        (f"{name}-a 1", "train", 1),
+        (f"{name}-b", "val", 1),
+    ]
+    assert corpus.boxes.xyxy[1].tolist() == [24, 12, 40, 36]
+    np.testing.assert_allclose(corpus.boxes.xyxy[0], [10, 10, 30, 30], atol=1)
+    assert [polyp.id for polyp in corpus.polyps] == [f"{name}-a 1", f"{name}-b"]
+    assert not check(corpus).items
+    image(tmp_path / "images" / "c.jpg")
+    with pytest.raises(FileError, match=r"c\.jpg: it has neither a mask nor a label"):
+        imported("stills", tmp_path)
+    image(tmp_path / "masks" / "c.jpg", size=(9, 9))
+    with pytest.raises(FileError, match="must be 64 x 48 pixels as its image, found 9 x 9"):
+        imported("stills", tmp_path)
+    image(tmp_path / "images" / "val" / "c.jpg")
+    with pytest.raises(FileError, match="has the same name as"):
+        imported("stills", tmp_path)
+
+
+def test_polypsize_takes_any_label_of_the_same_name(tmp_path: Path) -> None:
+    for number in (5, 6, 8, 9):
+        image(tmp_path / "frames" / f"Video07_frame{number:04d}.jpg")
+    write(tmp_path / "xml" / "Video07_frame0005.xml", voc(64, 48, ("1", "2", "30", "40")))
+    write(tmp_path / "txt" / "Video07_frame0006.txt", "0 0.5 0.5 0.25 0.5\n")
+    image(tmp_path / "masks" / "Video07_frame0008.png", parts=((10, 10, 30, 30),))
+    corpus = imported("polypsize", tmp_path)
+    assert frames_and_boxes(corpus, "polypsize-Video07") == [
+        (0, [1, 2, 30, 40]),
+        (1, [24, 12, 40, 36]),
+        (3, [10, 10, 30, 30]),
+    ]
+    assert corpus.videos[0].frame_count == 5
+    assert remarks(corpus) == ["Video07_frame0009.jpg: no label, so no box"]
+    with pytest.raises(FileError, match="has 4 images VideoNN_frameNNNN and 0 labels"):
+        imported("polypsize", tmp_path / "frames")
+
+
+# Real data, where it is there
+
+
+@pytest.mark.parametrize(
+    ("name", "videos", "frames", "boxes"), [("cvc-clinicdb", 29, 612, 646), ("kvasir-seg", 1000, 1000, 1063)]
+)
+def test_real_stills(name: str, videos: int, frames: int, boxes: int) -> None:
+    if not (DATA / name).is_dir():
+        pytest.skip(f"{name} is not at {DATA}")
+    corpus = imported(name, DATA / name)
+    assert len(corpus.videos) == len(corpus.polyps) == videos
+    assert sum(video.frame_count for video in corpus.videos) == len(corpus.files) == frames
+    assert len(corpus.boxes) == boxes
+    findings = check(corpus)
+    assert not findings.errors
+    assert {finding.kind for finding in findings} == {"polyp twice in a frame"}
+    if name == "cvc-clinicdb":
+        assert [finding.video for finding in findings] == ["cvc-clinicdb-04", "cvc-clinicdb-27"]
+
+
+def test_real_clip() -> None:
+    clip = DATA / "ldpolypvideo-clip"
+    if not clip.is_dir():
+        pytest.skip(f"the clip is not at {DATA}")
+    corpus = imported("frames-json", clip / "boxes.json", source=clip / "clip.mp4", fps=25.0)
+    (video,) = corpus.videos
+    assert (video.frame_count, video.width, video.height, video.fps) == (53, 560, 480, 25.0)
+    frames, counts = np.unique(corpus.boxes.frame, return_counts=True)
+    assert frames[counts == 2].tolist() == list(range(8)), "two boxes in the first eight frames"
+    assert corpus.boxes.xyxy[0].tolist() == [19, 306, 50, 355]
+    assert not check(corpus).items
+
+
+# Merging
+
+
+def test_merge_keeps_ids_apart_by_dataset(tmp_path: Path) -> None:
+    parts = [
+        imported("real-colon", real_colon(tmp_path / "rc", {"001-001": 2}), split="train"),
+        imported("ldpolypvideo", ldpolypvideo(tmp_path / "ld")),
+        imported("sun", sun(tmp_path / "sun")),
+        imported("polypsset", polypsset(tmp_path / "ps")),
+    ]
+    whole = merge(parts)
+    assert len(whole.polyps) == 2 + 2 + 1 + 2
+    assert len(whole.boxes) == sum(len(part.boxes) for part in parts)
+    assert published_counts(whole) == [
+        "real-colon: 2 polyps, the paper's training set has 85 (-83)",
+        "ldpolypvideo: 2 polyps, the paper's training set has 160 (-158)",
+        "sun: 1 polyps, the paper's training set has 100 (-99)",
+        "polypsset: 2 polyps, the paper's training set has 39 (-37)",
+        "together: 7 polyps, the paper's training set has 384 (-377)",
+    ]
+    with pytest.raises(DataError, match="video ids must differ"):
+        merge([parts[0], parts[0]])
+
+
+def test_merge_renames_only_what_collides(tmp_path: Path) -> None:
+    clip = '{"width": 64, "height": 48, "frames": [[{"bbox": [1, 2, 30, 40], "polyp": "p"}]]}'
+    one = imported("frames-json", write(tmp_path / "case.json", clip))
+    import dataclasses
+
+    def of(dataset: str) -> Corpus:
+        return dataclasses.replace(one, videos=(dataclasses.replace(one.videos[0], dataset=dataset),))
+
+    whole = merge([of("x"), of("y")])
+    assert [video.id for video in whole.videos] == ["x/case", "y/case"]
+    assert [(polyp.id, polyp.video) for polyp in whole.polyps] == [("x/p", "x/case"), ("y/p", "y/case")]
+    assert published_counts(whole) == []
+
+
+# Hidden files and odd names
+
+
+def test_hidden_files_are_passed_over_and_names_may_have_spaces(tmp_path: Path) -> None:
+    root = ldpolypvideo(tmp_path / "LD Polyp Video")
+    write(root / "TrainValid" / "Annotations" / "1" / "._1.txt", "junk")
+    write(root / "TrainValid" / "Images" / "1" / "._1.jpg", "junk")
+    os.mkdir(root / "videos without polyps")
+    assert len(imported("ldpolypvideo", root).boxes) == 7
