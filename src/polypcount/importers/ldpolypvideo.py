@@ -12,8 +12,8 @@ from polypcount.corpus import Corpus, Video, concatenate
 from polypcount.errors import FileError
 from polypcount.importers.decimals import decimal, whole
 from polypcount.importers.files import IMAGE_SUFFIXES, list_files, read_text, subfolders
-from polypcount.importers.identity import one_polyp_a_video
 from polypcount.importers.numbering import frames_by_number, frames_by_rank, last_number
+from polypcount.importers.one_polyp import one_polyp_a_video
 from polypcount.importers.options import Options
 from polypcount.importers.pixels import image_size
 from polypcount.importers.problems import Problems

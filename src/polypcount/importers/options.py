@@ -57,6 +57,10 @@ class Options:
         """Raise where an option is set that the format has no use for."""
         for name in self.given():
             if name not in takes:
-                told = ", ".join(f"--{flag}".replace("_", "-") for flag in sorted(takes)) or "none"
-                flag = f"--{name}".replace("_", "-")
-                raise DataError(f"{format_name} has no use for {flag}; its own options are: {told}")
+                told = ", ".join(sorted({flag_of(taken) for taken in takes})) or "none"
+                raise DataError(f"{format_name} has no use for {flag_of(name)}; its own options are: {told}")
+
+
+def flag_of(option: str) -> str:
+    """How an option is called on the command line."""
+    return "--size" if option in ("width", "height") else f"--{option}".replace("_", "-")

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from polypcount.corpus import Corpus, Video, concatenate
 from polypcount.errors import FileError
-from polypcount.importers.files import IMAGE_SUFFIXES, all_folders, list_files, read_bytes
+from polypcount.importers.files import IMAGE_SUFFIXES, all_folders, list_files
 from polypcount.importers.options import Options
 from polypcount.importers.pixels import image_size, mask_boxes
 from polypcount.importers.problems import Problems
 from polypcount.importers.rows import Rows
 from polypcount.importers.stills import boxes_of_label
-from polypcount.importers.voc_frame import LARGEST_BYTES, read_voc_frame
+from polypcount.importers.voc_frame import read_voc_file
 from polypcount.importers.work import Task, Work
 
 _NAME = re.compile(r"(Video\d+)_frame(\d{1,9})", re.IGNORECASE)
@@ -64,8 +64,8 @@ def read_video(name: str, frames: tuple[Frame, ...], problems: Problems) -> Corp
             if label == image:
                 boxes = []
             elif label.suffix.lower() == ".xml":
-                found = read_voc_frame(read_bytes(label, LARGEST_BYTES), label, problems)
-                boxes = [(item.where, item.box) for item in found.objects]
+                found = read_voc_file(label, problems)
+                boxes = [(item.where, item.box) for item in found.objects] if found else []
             elif label.suffix.lower() == ".txt":
                 boxes = boxes_of_label(label, size, problems)
             else:

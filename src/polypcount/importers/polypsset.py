@@ -9,13 +9,13 @@ from pathlib import Path, PurePosixPath
 
 from polypcount.corpus import Corpus, Video, concatenate
 from polypcount.errors import FileError
-from polypcount.importers.files import IMAGE_SUFFIXES, list_files, read_bytes, subfolders
-from polypcount.importers.identity import one_polyp_a_video
+from polypcount.importers.files import IMAGE_SUFFIXES, list_files, subfolders
 from polypcount.importers.numbering import frames_by_rank, natural_key
+from polypcount.importers.one_polyp import one_polyp_a_video
 from polypcount.importers.options import Options
 from polypcount.importers.problems import Problems
 from polypcount.importers.rows import Rows
-from polypcount.importers.voc_frame import LARGEST_BYTES, VocFrame, read_voc_frame
+from polypcount.importers.voc_frame import VocFrame, read_voc_file
 from polypcount.importers.work import Task, Work
 
 _XML = frozenset({".xml"})
@@ -61,7 +61,7 @@ def read_sequence(
     pictures = {path.stem: path for path in list_files(images, IMAGE_SUFFIXES)} if images.is_dir() else {}
     stems = sorted({**pictures, **texts}, key=natural_key)
     frame_of = dict(zip(stems, frames_by_rank(stems).tolist(), strict=True))
-    found = ((frame_of[stem], _read_frame(path, problems)) for stem, path in texts.items())
+    found = ((frame_of[stem], read_voc_file(path, problems)) for stem, path in texts.items())
     # All files in natural order are the frames, unless a frame has no image.
     files = None if len(pictures) in (0, len(stems)) else _listed(pictures, frame_of)
     source = images if pictures else None
@@ -73,7 +73,7 @@ def read_shuffled(annotations: Path, images: Path, split_tracks: bool, problems:
     pictures = {path.stem: path for path in list_files(images, IMAGE_SUFFIXES)} if images.is_dir() else {}
     groups: dict[str, list[tuple[str, str, VocFrame]]] = {}
     for path in list_files(annotations, _XML):
-        frame = _read_frame(path, problems)
+        frame = read_voc_file(path, problems)
         if frame:
             group, original = _origin(frame)
             groups.setdefault(group, []).append((original, path.stem, frame))
@@ -96,14 +96,6 @@ def _origin(frame: VocFrame) -> tuple[str, str]:
     path = PurePosixPath(frame.path.replace("\\", "/"))
     folder = path.parent if path.suffix.lower() in IMAGE_SUFFIXES else path
     return str(folder), PurePosixPath(frame.filename).stem.removeprefix("adenoma_")
-
-
-def _read_frame(path: Path, problems: Problems) -> VocFrame | None:
-    try:
-        return read_voc_frame(read_bytes(path, LARGEST_BYTES), path, problems)
-    except FileError as problem:
-        problems.failed(problem)
-        return None
 
 
 def _listed(pictures: dict[str, Path], frame_of: dict[str, int]) -> tuple[list[int], list[str]]:

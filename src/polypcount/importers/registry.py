@@ -152,6 +152,8 @@ def read_corpus(
     problems = Problems(skip_bad)
     work = Work(problems, processes or len(os.sched_getaffinity(0)), cache, progress)
     corpus = chosen.function("read")(root, options, work)
+    if not corpus.videos and problems.left_out:
+        raise FileError(f"nothing of {root} can be read: {problems.left_out[0]}")
     parameters = {
         "format": format,
         **options.given(),

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from polypcount.corpus import Corpus
 from polypcount.errors import FileError
-from polypcount.importers.files import list_files, read_bytes, subfolders
+from polypcount.importers.files import list_files, subfolders
 from polypcount.importers.identities import join, number_or_text, polyp_name, track_numbers
 from polypcount.importers.numbering import last_number
 from polypcount.importers.options import Options
@@ -20,7 +20,7 @@ from polypcount.importers.problems import Problems
 from polypcount.importers.rows import Rows, to_xyxy
 from polypcount.importers.texts import shown, usable
 from polypcount.importers.videos import VideoFacts, check_options, frame_of, name_of
-from polypcount.importers.voc_frame import LARGEST_BYTES, VocFrame, VocObject, read_voc_frame
+from polypcount.importers.voc_frame import VocFrame, VocObject, read_voc_file
 from polypcount.importers.work import Task, Work
 
 _XML = frozenset({".xml"})
@@ -52,21 +52,12 @@ def _read_video(folder: Path, options: Options, problems: Problems) -> Corpus:
             continue
         if frame in frames:
             problems.bad(path, f"frame {number} has a file already")
-        elif (content := _read_frame(path, problems)) is not None:
+        elif (content := read_voc_file(path, problems)) is not None:
             frames[frame] = content
     rows = _rows(frames, facts.id, options, problems)
     width, height = _size(frames, facts.id, problems)
     facts = VideoFacts(facts.id, facts.fps, width, height, facts.frame_count)
     return rows.to_corpus(facts.video(options, max(frames, default=-1) + 1))
-
-
-def _read_frame(path: Path, problems: Problems) -> VocFrame | None:
-    """One file; one that is not XML is reported as a whole, so that the others can be imported."""
-    try:
-        return read_voc_frame(read_bytes(path, LARGEST_BYTES), path, problems)
-    except FileError as problem:
-        problems.failed(problem)
-        return None
 
 
 def _rows(frames: dict[int, VocFrame], video: str, options: Options, problems: Problems) -> Rows:

@@ -1,9 +1,11 @@
 """One frame in Pascal VOC XML, as LabelImg, REAL-Colon and PolypsSet write it."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from polypcount.errors import FileError
 from polypcount.importers.decimals import decimal, whole
+from polypcount.importers.files import read_bytes
 from polypcount.importers.problems import Problems
 from polypcount.importers.rows import Box
 from polypcount.importers.xml import Element, parse
@@ -45,6 +47,15 @@ def read_voc_frame(data: bytes, name: object, problems: Problems) -> VocFrame:
         filename=root.text_of("filename") or "",
         path=root.text_of("path") or "",
     )
+
+
+def read_voc_file(path: Path, problems: Problems) -> VocFrame | None:
+    """Read one file from disk; None where it cannot be used at all, which is reported."""
+    try:
+        return read_voc_frame(read_bytes(path, LARGEST_BYTES), path, problems)
+    except FileError as problem:
+        problems.failed(problem)
+        return None
 
 
 def _size(root: Element, name: object) -> tuple[int, int] | None:

@@ -1,8 +1,7 @@
 """YOLO text, one file a frame: `class cx cy width height`, then perhaps `score`, then perhaps `id`.
 
-The four numbers are parts of the image's width and height, so the size must be known: from `--width` and `--height`,
-from `seqinfo.ini` in the folder (see `seqinfo.py`), or from the images in `--images`, which have the names of the text
-files. The frame is the number at the end of the file name, from 1 (`--first-frame`); a file without lines is a frame
+The four numbers are parts of the image's width and height, so the size must be known: from `--size`, from
+`seqinfo.ini` in the folder (see `seqinfo.py`), or from the images in `--images`, which have the names of the text files. The frame is the number at the end of the file name, from 1 (`--first-frame`); a file without lines is a frame
 without boxes. All classes are taken for polyps. Ids are polyps, -1 says that there is none; `--ids track` makes them
 tracks. `classes.txt` is passed over.
 
@@ -130,7 +129,7 @@ def _size_of(path: Path, image_of: dict[str, Path], info: SequenceInfo, options:
             raise FileError(f"{path}: an image of this name is expected in the folder of images")
         return image_size(image_of[path.stem])
     if not (info.facts.width and info.facts.height):
-        raise FileError(f"{path}: the size of the images is not known; set --width and --height, or --images")
+        raise FileError(f"{path}: the size of the images is not known; set --size or --images")
     return info.facts.width, info.facts.height
 
 
