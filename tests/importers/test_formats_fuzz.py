@@ -18,7 +18,7 @@ from polypcount.importers.problems import Problems
 from polypcount.importers.work import Work
 
 EXAMPLES = settings(
-    max_examples=int(os.environ.get("POLYPCOUNT_FUZZ_EXAMPLES", "150")),
+    max_examples=int(os.environ.get("POLYPCOUNT_FUZZ", "150")),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 Read = Callable[[Path, Options, Work], Corpus]

@@ -37,7 +37,7 @@ NASTY = [
     "a_1",
     "=",
 ]
-EXAMPLES = settings(max_examples=int(os.environ.get("POLYPCOUNT_FUZZ_EXAMPLES", "25")))
+EXAMPLES = settings(max_examples=int(os.environ.get("POLYPCOUNT_FUZZ", "25")))
 
 
 @st.composite

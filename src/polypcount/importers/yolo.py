@@ -1,7 +1,8 @@
 """YOLO text, one file a frame: `class cx cy width height`, then perhaps `score`, then perhaps `id`.
 
 The four numbers are parts of the image's width and height, so the size must be known: from `--size`, from
-`seqinfo.ini` in the folder (see `seqinfo.py`), or from the images in `--images`, which have the names of the text files. The frame is the number at the end of the file name, from 1 (`--first-frame`); a file without lines is a frame
+`seqinfo.ini` in the folder (see `seqinfo.py`), or from the images in `--images`, which have the names of the text
+files. The frame is the number at the end of the file name, from 1 (`--first-frame`); a file without lines is a frame
 without boxes. All classes are taken for polyps. Ids are polyps, -1 says that there is none; `--ids track` makes them
 tracks. `classes.txt` is passed over.
 
