@@ -1,0 +1,73 @@
+"""How alike two tracklets are: by their looks, by their time, and by both. All matrices are float64[n, n] in [0, 1]."""
+
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from polypcount.errors import DataError
+
+Matrix = NDArray[np.float64]
+VisualSimilarity = Literal["cosine", "minmax-euclidean"]
+Fusion = Literal["sum", "product"]
+
+
+def visual_similarity(vectors: ArrayLike, kind: VisualSimilarity = "cosine") -> Matrix:
+    """Similarity of embeddings [n, d].
+
+    cosine: (1 + cos) / 2, an absolute value; a zero vector has the cosine 0 with every other.
+    minmax-euclidean: 1 - minmax(distance), as the published code has it, relative to the other tracklets of the video.
+    """
+    if kind not in get_args(VisualSimilarity):
+        raise DataError(f"visual similarity must be one of {', '.join(get_args(VisualSimilarity))}, found {kind!r}")
+    rows = np.asarray(vectors, np.float64)
+    if rows.ndim != 2:
+        raise DataError(f"vectors must have the shape [n, d], found {list(rows.shape)}")
+    if not np.isfinite(rows).all():
+        bad = int(np.argmax(~np.isfinite(rows).all(axis=1)))
+        raise DataError(f"vectors must be finite, found {rows[bad][~np.isfinite(rows[bad])][0]} in row {bad}")
+    if kind == "minmax-euclidean":
+        from scipy.spatial.distance import cdist
+
+        distance: Matrix = cdist(rows, rows)
+        # All at one distance are all alike, as a constant matrix is by the rule of `minmax`.
+        return 1 - minmax(distance) if distance.size and np.ptp(distance) > 0 else np.ones_like(distance)
+    largest = np.abs(rows).max(axis=1, keepdims=True, initial=0)
+    scaled = rows / np.where(largest > 0, largest, 1)  # so that no square overflows or vanishes
+    length = np.linalg.norm(scaled, axis=1, keepdims=True)
+    unit = scaled / np.where(length > 0, length, 1)
+    similarity: Matrix = np.clip((1 + unit @ unit.T) / 2, 0, 1)
+    similarity = (similarity + similarity.T) / 2
+    np.fill_diagonal(similarity, 1)
+    return similarity
+
+
+def temporal_adjacency(positions: ArrayLike, gamma: float) -> Matrix:
+    """minmax(exp(-gamma * abs(p_i - p_j))) of positions [n], which are shares of the video's length."""
+    places = np.asarray(positions, np.float64)
+    if places.ndim != 1:
+        raise DataError(f"positions must have the shape [n], found {list(places.shape)}")
+    if not np.isfinite(places).all():
+        raise DataError(f"tracklet {int(np.argmax(~np.isfinite(places)))} has no position")
+    if not (np.isfinite(gamma) and gamma >= 0):
+        raise DataError(f"gamma must be a number of at least 0, found {gamma}")
+    return minmax(np.exp(-gamma * np.abs(places[:, None] - places)))
+
+
+def fuse(visual: Matrix, temporal: Matrix, alpha: float, how: Fusion = "sum") -> Matrix:
+    """Both together: alpha * V + (1 - alpha) * T, or V * T, where alpha plays no part."""
+    if visual.shape != temporal.shape:
+        raise DataError(f"V and T must have one shape, found {list(visual.shape)} and {list(temporal.shape)}")
+    if how not in get_args(Fusion):
+        raise DataError(f"fusion must be one of {', '.join(get_args(Fusion))}, found {how!r}")
+    if not 0 <= alpha <= 1:
+        raise DataError(f"alpha must be between 0 and 1, found {alpha}")
+    return visual * temporal if how == "product" else alpha * visual + (1 - alpha) * temporal
+
+
+def minmax(matrix: Matrix) -> Matrix:
+    """(x - min) / (max - min) over all elements; a constant matrix becomes all ones, never NaN."""
+    if matrix.size == 0:
+        return matrix
+    low, high = matrix.min(), matrix.max()
+    return (matrix - low) / (high - low) if high > low else np.ones_like(matrix)

@@ -1,0 +1,139 @@
+"""Affinity propagation: the same as scikit-learn's, and stated answers where that leaves them open."""
+
+import warnings
+
+import numpy as np
+import pytest
+import sklearn
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from sklearn.cluster import affinity_propagation as reference
+
+from polypcount.clustering import affinity_propagation
+from polypcount.errors import DataError
+
+# The version whose ties and iteration counts are ours; another may decide ties otherwise.
+PINNED = "1.9."
+PREFERENCES = [-5.0, -1.0, -0.25, 0.0, 0.25, 0.5, 0.6, 0.7, 0.75, 0.8, 0.9, 1.0, 2.0]
+KINDS = ("clusters", "ties", "duplicates", "noise", "asymmetric")
+
+
+def similarities(kind: str, count: int, seed: int) -> NDArray[np.float64]:
+    """A matrix [n, n] of one of the kinds."""
+    rng = np.random.default_rng(seed)
+    if kind == "noise":
+        values = rng.random((count, count))
+        return np.asarray((values + values.T) / 2)
+    if kind == "asymmetric":
+        return np.round(rng.random((count, count)), 1)
+    points = rng.normal(size=(count, 3)) + 5 * rng.integers(0, 4, count)[:, None]
+    if kind == "ties":
+        points = np.round(points)
+    if kind == "duplicates":
+        points = points[rng.integers(0, max(2, count // 3), count)]
+    distance = np.sqrt(((points[:, None] - points) ** 2).sum(axis=-1))
+    return np.asarray(1 - distance / max(distance.max(), 1e-9))
+
+
+def assert_same(similarity: NDArray[np.float64], preference: float, **options: float) -> bool:
+    """Compare with scikit-learn; gives whether it converged."""
+    assert sklearn.__version__.startswith(PINNED)
+    settings_ = {"damping": 0.9, "max_iter": 500, "convergence_iter": 50, **options}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        exemplars, labels, iterations = reference(
+            similarity.copy(), preference=preference, random_state=42, return_n_iter=True, **settings_
+        )
+    ours = affinity_propagation(similarity, preference, **settings_)  # type: ignore[arg-type]
+    assert ours.iterations == iterations
+    if (labels < 0).any():
+        assert ours.labels.tolist() == list(range(len(similarity)))
+        assert not ours.converged
+    else:
+        assert ours.labels.tolist() == labels.tolist()
+        assert ours.exemplars.tolist() == exemplars.tolist()
+    return ours.converged
+
+
+@settings(max_examples=400)
+@given(
+    kind=st.sampled_from(KINDS),
+    count=st.integers(3, 45),
+    seed=st.integers(0, 10_000),
+    preference=st.sampled_from(PREFERENCES) | st.floats(-2, 1.5),
+    damping=st.sampled_from([0.5, 0.6, 0.8, 0.9, 0.95]),
+    limits=st.sampled_from([(500, 50), (200, 15), (60, 50), (20, 15), (30, 50)]),
+)
+def test_labels_and_iterations_are_those_of_scikit_learn(
+    kind: str, count: int, seed: int, preference: float, damping: float, limits: tuple[int, int]
+) -> None:
+    max_iter, convergence_iter = limits
+    assert_same(
+        similarities(kind, count, seed),
+        preference,
+        damping=damping,
+        max_iter=max_iter,
+        convergence_iter=convergence_iter,
+    )
+
+
+def test_a_hard_set_of_many_cases() -> None:
+    converged = [
+        assert_same(similarities(kind, 3 + seed % 30, seed), preference)
+        for kind in KINDS
+        for seed in range(16)
+        for preference in PREFERENCES
+    ]
+    assert len(converged) == 1040
+
+
+def test_non_converging_cases_are_the_same() -> None:
+    converged = [
+        assert_same(similarities("asymmetric", 20, seed), 0.75, damping=0.5, max_iter=60) for seed in range(20)
+    ]
+    assert not all(converged)
+
+
+def test_small_cases_have_stated_answers() -> None:
+    none = affinity_propagation(np.zeros((0, 0)), 0.5)
+    assert (len(none.labels), len(none.exemplars), none.converged) == (0, 0, True)
+    one = affinity_propagation([[0.3]], 9.0)
+    assert (one.labels.tolist(), one.exemplars.tolist(), one.iterations) == ([0], [0], 0)
+    for preference, groups in ((0.6, [0, 0]), (0.7, [0, 0]), (0.71, [0, 1])):
+        assert affinity_propagation([[1, 0.7], [0.7, 1]], preference).labels.tolist() == groups
+    assert affinity_propagation([[0, 0.2], [0.8, 0]], 0.5).labels.tolist() == [0, 0], "the mean of both directions"
+    equal = np.full((4, 4), 0.5)
+    assert affinity_propagation(equal, 0.5).labels.tolist() == [0, 0, 0, 0]
+    assert affinity_propagation(equal, 0.6).labels.tolist() == [0, 1, 2, 3]
+
+
+def test_no_exemplar_means_every_point_alone() -> None:
+    result = affinity_propagation(similarities("clusters", 12, 3), -5.0, max_iter=1)
+    assert not result.converged
+    assert result.labels.tolist() == list(range(12))
+
+
+def test_the_input_is_left_alone_and_its_diagonal_does_not_matter() -> None:
+    matrix = similarities("clusters", 15, 1)
+    before = matrix.copy()
+    labels = affinity_propagation(matrix, 0.4).labels
+    assert (matrix == before).all()
+    np.fill_diagonal(matrix, -7)
+    assert affinity_propagation(matrix, 0.4).labels.tolist() == labels.tolist()
+    assert affinity_propagation(matrix.astype(np.float32), 0.4).labels.tolist() == labels.tolist()
+
+
+@pytest.mark.parametrize(
+    ("similarity", "options", "message"),
+    [
+        (np.zeros((2, 3)), {}, r"must have the shape \[n, n\], found \[2, 3\]"),
+        (np.array([[0, np.nan], [0, 0]]), {}, "must be finite, found nan in row 0, column 1"),
+        (np.zeros((3, 3)), {"damping": 0.4}, "damping must be at least 0.5 and below 1"),
+        (np.zeros((3, 3)), {"max_iter": 0}, "max_iter and convergence_iter must be at least 1"),
+        (np.zeros((3, 3)), {"preference": np.inf}, "the preference must be a finite number"),
+    ],
+)
+def test_bad_input(similarity: NDArray[np.float64], options: dict[str, float], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        affinity_propagation(similarity, **{"preference": 0.0, **options})  # type: ignore[arg-type]
