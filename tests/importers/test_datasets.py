@@ -6,11 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from polypcount.corpus import Corpus, check
 from polypcount.errors import DataError, FileError
 from polypcount.importers import merge, published_counts, read_corpus
 from polypcount.importers.cvc_clinicdb import published_sequences
+from polypcount.importers.one_polyp import tracks_by_overlap
+from polypcount.importers.problems import Problems
+from polypcount.importers.rows import Rows
 from polypcount.tracking import link_tracklets
 
 from ..conftest import DATA
@@ -180,6 +184,39 @@ def test_sun_bad_lines(line: str, message: str, tmp_path: Path) -> None:
     assert len(imported("sun", root, skip_bad=True).boxes) == 4
 
 
+def test_sun_texts_apart_from_their_images(tmp_path: Path) -> None:
+    root = sun(tmp_path)
+    expected = imported("sun", root)
+    (root / "part2").mkdir()
+    (root / "positive" / "annotation_txt").rename(root / "part2" / "annotation_txt")
+    apart = imported("sun", root)
+    assert frames_and_boxes(apart, "sun-case1") == frames_and_boxes(expected, "sun-case1")
+    assert sorted(video.id for video in apart.videos) == ["sun-case1", "sun-negative-case1"]
+    assert all(video.source for video in apart.videos)
+    shutil.rmtree(root / "positive")
+    bare = imported("sun", root)
+    assert {video.id: bool(video.source) for video in bare.videos} == {"sun-case1": False, "sun-negative-case1": True}
+
+
+def test_missing_annotations_are_told(tmp_path: Path) -> None:
+    root = ldpolypvideo(tmp_path / "ld")
+    (root / "TrainValid" / "Annotations" / "1" / "2.txt").unlink()
+    assert "video 1: 2 annotation files for 3 images" in remarks(imported("ldpolypvideo", root))
+    root = sun(tmp_path / "sun")
+    image(root / "positive" / "case1" / sun_name(2, 9), (100, 80))
+    assert "video sun-case1: 5 lines for 6 images" in remarks(imported("sun", root))
+    root = polypsset(tmp_path / "ps")
+    (root / "val2019" / "Annotation" / "10" / "2.xml").unlink()
+    assert "video polypsset-val-10: 2 annotation files for 3 images" in remarks(imported("polypsset", root))
+
+
+def test_a_link_to_itself(tmp_path: Path) -> None:
+    root = sun(tmp_path)
+    (root / "x").symlink_to(root / "x")
+    with pytest.raises(FileError, match="cannot be followed"):
+        imported("sun", root)
+
+
 def test_a_folder_that_leads_back_to_itself(tmp_path: Path) -> None:
     root = sun(tmp_path)
     (root / "negative" / "again").symlink_to(root)
@@ -272,6 +309,47 @@ def test_cvc_clinicdb_sequences_from_a_table(tmp_path: Path) -> None:
     (tmp_path / "d" / "Ground Truth" / "24.png").write_bytes(b"\x89PNG nothing")
     with pytest.raises(FileError, match=r"24\.png is not a readable image"):
         imported("cvc-clinicdb", tmp_path / "d")
+
+
+@pytest.mark.parametrize("mode", ["0 and 1", "palette", "alpha"])
+def test_masks_of_other_kinds(mode: str, tmp_path: Path) -> None:
+    image(tmp_path / "images" / "a.png")
+    marked = np.zeros((48, 64), np.uint8)
+    marked[10:30, 20:50] = 1
+    if mode == "alpha":
+        mask = Image.new("RGBA", (64, 48))
+        mask.putalpha(Image.fromarray(marked * 255))
+    else:
+        mask = Image.fromarray(marked)
+        if mode == "palette":
+            mask.putpalette([0, 0, 0, 128, 0, 0])
+    (tmp_path / "masks").mkdir()
+    mask.save(tmp_path / "masks" / "a.png")
+    assert imported("stills", tmp_path).boxes.xyxy.tolist() == [[20, 10, 50, 30]]
+    Image.new("L", (64, 48)).save(tmp_path / "masks" / "a.png")
+    assert "it marks nothing" in remarks(imported("stills", tmp_path))[0]
+
+
+def test_parts_of_a_mask_that_touch_at_a_corner_are_one(tmp_path: Path) -> None:
+    image(tmp_path / "images" / "a.png")
+    image(tmp_path / "masks" / "a.png", parts=((10, 10, 20, 20), (20, 20, 30, 30)))
+    assert imported("stills", tmp_path).boxes.xyxy.tolist() == [[10, 10, 30, 30]]
+
+
+def test_tracks_follow_the_best_overlap() -> None:
+    rows = Rows(Problems())
+    for frame, x in ((0, 0), (0, 6), (1, 5), (1, 1), (2, 7)):
+        rows.add("x", frame, (x, 0, x + 10, 10))
+    assert tracks_by_overlap(rows) == [0, 1, 1, 0, 1]
+
+
+def test_options_may_be_texts(tmp_path: Path) -> None:
+    table = write(tmp_path / "s.csv", "frame,sequence\n24,x\n26,x\n27,y\n")
+    assert len(imported("cvc-clinicdb", cvc(tmp_path / "d"), sequences=str(table)).videos) == 2
+    with pytest.raises(FileError, match="gone does not exist; it was given as --sequences"):
+        imported("cvc-clinicdb", tmp_path / "d", sequences="gone")
+    with pytest.raises(DataError, match="there is no option colour"):
+        imported("sun", tmp_path, colour="red")
 
 
 def test_stills_with_masks_labels_and_splits(tmp_path: Path) -> None:

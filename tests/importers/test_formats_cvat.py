@@ -45,6 +45,22 @@ def test_task_and_track(tmp_path: Path) -> None:
     assert rows(corpus) == [("case 1", 2, (0.0, 0.0, 10.0, 10.0), 1.0, "case 1_3", -1)]
 
 
+def test_a_task_that_begins_later_in_the_video(tmp_path: Path) -> None:
+    meta = META.replace("<size>20</size>", "<size>20</size><start_frame>100</start_frame><stop_frame>119</stop_frame>")
+    corpus = read("cvat", save(tmp_path, meta, track(box(100), box(101))))
+    assert corpus.videos[0].frame_count == 120
+    assert [row[1] for row in rows(corpus)] == [100, 101]
+    refused("cvat", save(tmp_path, meta, track(box(120))), "frames are numbered 0 to 119, found 120")
+
+
+def test_a_checkbox_is_no_identity_and_several_labels_are_told(tmp_path: Path) -> None:
+    tracks = [track(box(1, inner=attribute("polyp", "true")), number=n) for n in (3, 4)]
+    tool = track(box(1, 30), number=5).replace('label="polyp"', 'label="forceps"')
+    corpus = read("cvat", save(tmp_path, META, *tracks, tool))
+    assert [polyp.id for polyp in corpus.polyps] == ["case 1_3", "case 1_4", "case 1_5"]
+    assert "boxes of 2 classes are all taken as polyps: 'forceps', 'polyp'" in told(corpus, "remarks")[0]
+
+
 def test_keyframes_are_interpolated(tmp_path: Path) -> None:
     assert spans(save(tmp_path, track(box(4, 8), box(0, 0)))) == [(0, 0), (1, 2), (2, 4), (3, 6), (4, 8)]
 

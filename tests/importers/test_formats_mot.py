@@ -32,6 +32,11 @@ def test_tracker_and_detections(tmp_path: Path) -> None:
     assert [row[4:] for row in rows(read("mot", path, ids="polyp"))] == [("case_3", -1), (None, -1)]
 
 
+def test_nine_columns_of_a_tracker_are_no_truth(tmp_path: Path) -> None:
+    path = save(tmp_path / "case.txt", "1,3,10,20,30,40,0.5,0,-1\n2,3,10,20,30,40,0,0,-1\n")
+    assert rows(read("mot", path)) == [("case", 0, XYXY, 0.5, None, 3), ("case", 1, XYXY, 0.0, None, 3)]
+
+
 def test_ids_and_conventions_override(tmp_path: Path) -> None:
     path = save(tmp_path / "case.txt", "0 3 10 20 30 40 1 1 1\n")
     corpus = read("mot", path, ids="track", first_frame=0, box="xyxy", video="v", width=64, height=48)

@@ -35,6 +35,16 @@ def test_columns(tmp_path: Path) -> None:
     assert rows(tracked)[0] == ("case", 2, XYXY, 0.25, None, 7)
 
 
+def test_a_lone_sixth_number_is_a_score_or_an_id(tmp_path: Path) -> None:
+    folder = tmp_path / "case"
+    save(folder / "f_1.txt", f"{LINE} 7\n{LINE} 0.5\n")
+    assert [row[3:] for row in rows(read("yolo", folder, **SIZE))] == [(0.5, None, -1), (1.0, "case_7", -1)]
+    save(folder / "f_1.txt", f"{LINE} 1\n")
+    assert [row[3:] for row in rows(read("yolo", folder, ids="track", **SIZE))] == [(1.0, None, 1)]
+    save(folder / "f_1.txt", f"{LINE} 1.5\n")
+    refused("yolo", folder, "f_1.txt:1: class cx cy width height", **SIZE)
+
+
 def test_folder_of_videos(tmp_path: Path) -> None:
     for name in ("v10", "v2"):
         save(tmp_path / name / "000001.txt", f"{LINE} 1 3")
@@ -57,7 +67,7 @@ def test_size_from_images(tmp_path: Path) -> None:
     assert rows(corpus) == [("v", 1, XYXY, 1.0, None, -1)]
     save(tmp_path / "labels" / "v" / "000009.txt", LINE)
     refused("yolo", tmp_path / "labels", "000009.txt: an image of this name", images=tmp_path / "images")
-    refused("yolo", tmp_path / "labels", "nothing has no folder v", images=tmp_path / "nothing")
+    refused("yolo", tmp_path / "labels", "nothing does not exist", images=tmp_path / "nothing")
 
 
 def test_size_from_description(tmp_path: Path) -> None:

@@ -1,8 +1,11 @@
 """REAL-Colon, quirk by quirk."""
 
+import gzip
 import json
 import os
 import shutil
+import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
@@ -101,7 +104,13 @@ def test_frames_folder_becomes_the_source(tmp_path: Path) -> None:
     (root / "001-001_annotations" / "001-001_7.xml").unlink()
     with_gap = imported(root)
     assert "video 001-001: 11 annotation files for 12 frames" in remarks(with_gap)
-    assert with_gap.files.name.tolist() == [f"001-001_{frame}.jpg" for frame in range(12)]
+    assert with_gap.videos[0].frame_count == 12
+    assert len(with_gap.files) == 0, "images are complete all the same"
+    (root / "001-001_frames" / "001-001_3.jpg").unlink()
+    partial = imported(root)
+    assert "video 001-001: 11 images for 12 frames" in remarks(partial)
+    assert partial.files.frame.tolist() == [0, 1, 2, *range(4, 12)]
+    assert partial.files.name.tolist()[3] == "001-001_4.jpg", "a missing image moves no other"
 
 
 def test_boxes_are_cut_at_the_edge_of_the_image(tmp_path: Path) -> None:
@@ -140,7 +149,8 @@ def test_without_tables_all_that_files_tell_is_imported(tmp_path: Path) -> None:
     assert len(corpus.polyps) == 2
     assert any("video_info.csv is not there" in remark for remark in remarks(corpus))
     assert [video.id for video in imported(root, split="train").videos] == ["001-001"]
-    assert imported(root, split="study").videos == ()
+    with pytest.raises(FileError, match=r"nothing of .* can be imported: study: 0 videos"):
+        imported(root, split="study")
 
 
 def test_split_and_how_a_partial_download_differs(tmp_path: Path) -> None:
@@ -301,18 +311,70 @@ def test_hostile_archives_are_refused(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="is larger than"):
         imported(tmp_path)
     path.write_bytes(b"\x1f\x8b nothing")
-    with pytest.raises(FileError, match="is not a readable tar archive, or cut short"):
+    with pytest.raises(FileError, match=r"is not a readable tar\.gz archive"):
         imported(tmp_path)
-    with pytest.raises(FileError, match=r"nothing of .* can be read"):
+    with pytest.raises(FileError, match=r"nothing of .* can be imported"):
         imported(tmp_path, skip_bad=True)
 
 
-def test_a_cut_off_archive_is_refused(tmp_path: Path) -> None:
-    root = real_colon(tmp_path, {"001-001": 1})
+def test_a_cut_off_or_damaged_archive_is_refused(tmp_path: Path) -> None:
+    root = real_colon(tmp_path, {"001-001": 3}, frames=60)
     path = archived(root / "001-001_annotations")
-    path.write_bytes(path.read_bytes()[:-30])
-    with pytest.raises(FileError, match="cut short"):
+    whole = path.read_bytes()
+    for length in range(10, len(whole) - 1, len(whole) // 40):
+        path.write_bytes(whole[:length])
+        with pytest.raises(FileError, match="cut short"):
+            imported(root)
+    for place in range(60, len(whole), len(whole) // 40):  # after the header, which no checksum covers
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
+        with pytest.raises(FileError, match=str(path)):
+            imported(root)
+
+
+def test_a_header_that_would_fill_the_memory_is_refused(tmp_path: Path) -> None:
+    size = 40_000_000
+    header = tarfile.TarInfo("././@LongLink")
+    header.type, header.size = tarfile.GNUTYPE_LONGNAME, size
+    with gzip.open(tmp_path / "001-001_annotations.tar.gz", "wb", compresslevel=1) as file:
+        file.write(header.tobuf(tarfile.GNU_FORMAT) + b"a" * size)
+    with pytest.raises(FileError, match="an entry's header is larger than"):
+        imported(tmp_path)
+
+
+def test_archives_do_not_grow_without_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = real_colon(tmp_path, {"001-001": 1})
+    archived(root / "001-001_annotations")
+    for limit in ("_MOST_MEMBERS", "_MOST_BYTES"):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"polypcount.importers.archive.{limit}", 5)
+            with pytest.raises(FileError, match="has more than"):
+                imported(root)
+
+
+def test_hidden_files_pipes_and_half_extracted_folders(tmp_path: Path) -> None:
+    root = real_colon(tmp_path, {"001-001": 2})
+    expected = imported(root).content_hash
+    folder = root / "001-001_annotations"
+    write(folder / "._001-001_3.xml", "junk")
+    assert imported(root).content_hash == expected
+    archived(folder)
+    assert imported(root).content_hash == expected, "also inside an archive"
+    folder.mkdir()
+    assert imported(root).content_hash == expected, "an empty folder does not hide the archive"
+    os.mkfifo(folder / "001-001_4.xml")
+    with pytest.raises(FileError, match=r"001-001_4\.xml:1: not well-formed XML"):
         imported(root)
+    write(root / "001-001_annotation" / "001-001_0.xml", real_colon_xml("001-001", 0))
+    with pytest.raises(FileError, match="are for the same video; keep one"):
+        imported(root)
+
+
+def test_a_frame_of_another_size_brings_no_box(tmp_path: Path) -> None:
+    root = real_colon(tmp_path, {"001-001": 2})
+    odd = real_colon_xml("001-001", 2, ("001-001_1", (10, 10, 150, 150)), size=(640, 480))
+    write(root / "001-001_annotations" / "001-001_2.xml", odd)
+    rest = imported(root, skip_bad=True)
+    assert [frame for _, frame, _, _ in boxes_of(rest)] == [3, 4, 5]
 
 
 def test_what_is_no_dataset(tmp_path: Path) -> None:
@@ -370,12 +432,46 @@ def test_unchanged_trees_are_not_read_again_and_changed_ones_are(
     write(changed, real_colon_xml("001-009", 2))
     assert len(read_corpus("real-colon", root).boxes) == len(first.boxes) - 1
     assert reads == ["001-009_"]
+    write(changed, real_colon_xml("001-009", 2).replace("2.jpg", "9.jpg"))
+    read_corpus("real-colon", root)
+    assert reads == ["001-009_"] * 2, "an edit that keeps the size is noticed"
     kept = next((tmp_path / "cache" / "imports").iterdir())
     (kept / "corpus.json").write_text(json.dumps({}))
     assert len(read_corpus("real-colon", root).boxes) == len(first.boxes) - 1, "a damaged cache is not trusted"
-    old = next((tmp_path / "cache" / "imports").iterdir())
+    entries = set((tmp_path / "cache" / "imports").iterdir())
+    old = min(entries)
     os.utime(old, (0, 0))
-    read_corpus("real-colon", root)
+    write(changed, real_colon_xml("001-009", 2))
+    read_corpus("real-colon", root.with_name("data"), split="study")
+    left = set((tmp_path / "cache" / "imports").iterdir())
+    assert old not in left or old.stat().st_mtime > 0, "what nobody has used for a month goes"
+    assert len(left & entries) >= len(entries) - 1, "and nothing else"
+
+
+def test_what_was_left_out_before_is_not_taken_for_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POLYPCOUNT_CACHE", str(tmp_path / "cache"))
+    root = real_colon(tmp_path / "data", {"001-001": 2})
+    write(root / "001-001_annotations" / "001-001_2.xml", "")
+    read_corpus("real-colon", root, skip_bad=True)
+    with pytest.raises(FileError, match="no element found"):
+        read_corpus("real-colon", root)
+
+
+def test_a_cache_that_cannot_be_written_is_only_a_pity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POLYPCOUNT_CACHE", "/proc/nowhere")
+    assert len(read_corpus("real-colon", real_colon(tmp_path, {"001-001": 2})).boxes) == 4
+
+
+def test_several_processes_give_the_same_and_may_run_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POLYPCOUNT_CACHE", str(tmp_path / "cache"))
+    root = real_colon(tmp_path / "data", {f"001-00{n}": 2 for n in range(1, 7)}, frames=400)
+    expected = imported(root, processes=1).content_hash
+    assert imported(root, processes=2).content_hash == expected
+    code = "import sys\nfrom polypcount.importers import read_corpus\n"
+    code += "if __name__ == '__main__': print(read_corpus('real-colon', sys.argv[1]).content_hash)"
+    script = write(tmp_path / "script.py", code)
+    running = [subprocess.Popen([sys.executable, script, root], stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    assert [process.communicate()[0].strip() for process in running] == [expected] * 3
 
 
 def test_options_say_what_was_given() -> None:

@@ -33,6 +33,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print it as JSO
 def examine() -> dict[str, dict[str, Any]]:
     """Everything that `doctor` shows, as JSON values."""
     import polypcount
+    from polypcount.machine import available_cores
     from polypcount.places import cache_folder, model_folder
 
     return {
@@ -43,7 +44,7 @@ def examine() -> dict[str, dict[str, Any]]:
             **_required_versions(""),
         },
         "extras": {extra: _required_versions(extra) for extra in _extras()},
-        "machine": {"cores": _cores(), "memory_gib": _memory_gib(), **_gpus()},
+        "machine": {"cores": available_cores(), "memory_gib": _memory_gib(), **_gpus()},
         "folders": {
             "package": str(Path(polypcount.__file__).parent),
             "models": str(model_folder()),
@@ -68,11 +69,6 @@ def _required_versions(extra: str) -> dict[str, str | None]:
             except metadata.PackageNotFoundError:
                 versions[name[0]] = None
     return versions
-
-
-def _cores() -> int:
-    """Cores that this process may use, which a container or `taskset` can make fewer than the machine has."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _memory_gib() -> float | None:

@@ -1,5 +1,6 @@
 """Files straight from a tar archive, without unpacking it to disk."""
 
+import gzip
 import tarfile
 import zlib
 from collections.abc import Iterator
@@ -9,32 +10,58 @@ from polypcount.errors import FileError
 
 _MOST_MEMBERS = 5_000_000
 _MOST_BYTES = 1 << 36
+_LARGEST_READ = 1 << 24
+_CHUNK = 1 << 20
 
 
 def members(path: Path, suffix: str, largest: int) -> Iterator[tuple[str, bytes]]:
-    """Name and content of each file with this suffix, in the order of the archive.
+    """Name and content of each file with this suffix in a .tar.gz, in its order; hidden files are passed over.
 
     An archive is refused if it has links, devices, paths that lead outside, a file larger than `largest`, or more
-    than it could reasonably have.
+    than it could reasonably have. Whether it is whole is known only at its end, so what was taken from an archive that
+    ends in an error must not be used.
     """
     count = total = 0
     try:
-        with tarfile.open(path, "r|*") as archive:
-            for member in archive:
-                count, total = count + 1, total + max(member.size, 0)
-                _refuse_unsafe(path, member)
-                if count > _MOST_MEMBERS or total > _MOST_BYTES:
-                    raise FileError(f"{path} has more than {_MOST_MEMBERS:,} files or {_MOST_BYTES:,} bytes")
-                if not member.isreg() or not member.name.endswith(suffix):
-                    continue
-                if member.size > largest:
-                    raise FileError(f"{path}: {member.name} is larger than {largest:,} bytes")
-                content = archive.extractfile(member)
-                assert content is not None
-                yield PurePosixPath(member.name).name, content.read()
-                archive.members = []  # type: ignore[attr-defined] # tarfile remembers every member it has passed
+        with gzip.open(path) as unpacked:
+            guarded = _Guarded(unpacked, path)
+            with tarfile.open(fileobj=guarded, mode="r:") as archive:  # type: ignore[call-overload]
+                while (member := archive.next()) is not None:
+                    archive.members.clear()  # tarfile remembers every member that it has passed
+                    count, total = count + 1, total + max(member.size, 0)
+                    _refuse_unsafe(path, member)
+                    if count > _MOST_MEMBERS or total > _MOST_BYTES:
+                        raise FileError(f"{path} has more than {_MOST_MEMBERS:,} files or {_MOST_BYTES:,} bytes")
+                    name = PurePosixPath(member.name).name
+                    if not member.isreg() or not name.lower().endswith(suffix) or name.startswith("."):
+                        continue
+                    if member.size > largest:
+                        raise FileError(f"{path}: {member.name} is larger than {largest:,} bytes")
+                    content = archive.extractfile(member)
+                    assert content is not None
+                    yield name, content.read()
+            while unpacked.read(_CHUNK):  # the checksum is at the end
+                pass
     except (tarfile.TarError, EOFError, zlib.error, OSError, ValueError, OverflowError) as problem:
-        raise FileError(f"{path} is not a readable tar archive, or cut short: {problem}") from None
+        raise FileError(f"{path} is not a readable tar.gz archive, or damaged, or cut short: {problem}") from None
+
+
+class _Guarded:
+    """A file that does not let itself be read in one huge piece, as a hostile header would have tarfile do."""
+
+    def __init__(self, file: gzip.GzipFile, path: Path) -> None:
+        self._file, self._path = file, path
+
+    def read(self, size: int = -1) -> bytes:
+        if not 0 <= size <= _LARGEST_READ:
+            raise FileError(f"{self._path}: an entry's header is larger than {_LARGEST_READ:,} bytes")
+        return self._file.read(size)
+
+    def seek(self, position: int, whence: int = 0) -> int:
+        return self._file.seek(position, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
 
 
 def _refuse_unsafe(path: Path, member: tarfile.TarInfo) -> None:

@@ -41,7 +41,7 @@ from polypcount.importers.options import Options
 from polypcount.importers.problems import Problems
 from polypcount.importers.rows import Rows, to_xyxy
 from polypcount.importers.texts import shown, usable
-from polypcount.importers.videos import VideoFacts, check_options, frame_of, image_names, name_of
+from polypcount.importers.videos import VideoFacts, check_options, frame_of, image_names, name_of, remark_classes
 from polypcount.importers.work import Work
 
 __all__ = ["CocoFile", "VideoImages", "load_coco", "place_images", "read", "write"]
@@ -77,6 +77,7 @@ def read(path: Path, options: Options, work: Work) -> Corpus:
     for box in file.boxes:
         boxes_in.setdefault(box.image.id, []).append(box)
     known = _polyps(file, path, work.problems)
+    remark_classes(path, {shown(box.values.get("category_id")) for box in file.boxes}, work.problems)
     return join([_corpus(video, boxes_in, keys, known, path, options, work.problems) for video in videos], path)
 
 

@@ -73,7 +73,8 @@ def _by_number(path: Path, options: Options, problems: Problems) -> tuple[list[_
     target = _Target(VideoFacts(name_of(path)).with_options(options), Rows(problems))
 
     def find(where: str, image: str) -> tuple[_Target, int] | None:
-        number = last_number(PurePosixPath(image).stem if "." in image else image)
+        name = PurePosixPath(image)
+        number = last_number(name.stem if name.suffix.lower() in IMAGE_SUFFIXES else name.name)
         if number is None:
             problems.bad(where, f"the number of a frame is expected, found {shown(image)}; or set --images")
             return None

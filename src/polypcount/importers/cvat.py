@@ -30,7 +30,7 @@ from polypcount.importers.options import Options
 from polypcount.importers.problems import Problems
 from polypcount.importers.rows import Box, Rows
 from polypcount.importers.texts import shown, unquoted, usable
-from polypcount.importers.videos import VideoFacts, check_options, frame_of, image_names, name_of
+from polypcount.importers.videos import VideoFacts, check_options, frame_of, image_names, name_of, remark_classes
 from polypcount.importers.work import Task, Work
 from polypcount.importers.xml import Element, elements
 
@@ -70,6 +70,7 @@ class _Reading:
     interpolated: int = 0
     other_shapes: int = 0
     sizes: list[tuple[int, int]] = field(default_factory=list)
+    labels: set[str] = field(default_factory=set)
 
     @property
     def problems(self) -> Problems:
@@ -97,6 +98,7 @@ def _read_file(path: Path, options: Options, problems: Problems) -> Corpus:
             _read_image(element, reading)
     if reading.other_shapes:
         problems.remark(f"{path}: {reading.other_shapes:,} shapes are left out, since they are not boxes")
+    remark_classes(path, reading.labels, problems)
     return _corpus(reading)
 
 
@@ -134,9 +136,12 @@ def _facts(meta: Element, reading: _Reading) -> VideoFacts:
         numbers[key] = whole(text) if text else None
         if text and numbers[key] is None:
             reading.problems.bad(f"{where}/task/{'/'.join(place)}", f"a whole number is expected, found {shown(text)}")
-    return VideoFacts(name, None, numbers["width"], numbers["height"], numbers["frame_count"]).checked(
-        where, reading.problems
-    )
+    # A task that begins later in the video, or takes every n-th frame, numbers its boxes as the video does.
+    last = whole(task.text_of("stop_frame") or "")
+    count = numbers["frame_count"]
+    if count is not None and last is not None and count <= last < 2**31 - 1:
+        count = last + 1
+    return VideoFacts(name, None, numbers["width"], numbers["height"], count).checked(where, reading.problems)
 
 
 def _read_track(track: Element, reading: _Reading) -> None:
@@ -145,6 +150,7 @@ def _read_track(track: Element, reading: _Reading) -> None:
     if number is None or number < 0:
         reading.problems.bad(where, f"id must be a whole number from 0, found {shown(track.attributes.get('id'))}")
         return
+    reading.labels.add(track.attributes.get("label", ""))
     reading.other_shapes += sum(child.tag not in _NO_SHAPES for child in track.children)
     shapes: dict[int, _Shape] = {}
     for box in track.find_all("box"):
@@ -204,6 +210,7 @@ def _read_image(image: Element, reading: _Reading) -> None:
             reading.sizes.append((size.width, size.height))
     reading.other_shapes += sum(child.tag not in _NO_SHAPES for child in image.children)
     for box in image.find_all("box"):
+        reading.labels.add(box.attributes.get("label", ""))
         shape = _shape(box, image.attributes["id"], reading)
         if shape and not shape.outside:
             _add(shape, shape.frame, shape.box, None, None, reading)
@@ -226,7 +233,9 @@ def _shape(box: Element, frame_text: str | None, reading: _Reading) -> _Shape | 
     known = [side for side in sides if side is not None]
     attributes = {item.attributes.get("name", "").lower(): item.text for item in box.find_all("attribute")}
     score, track = decimal(attributes.get("score") or "1"), whole(attributes.get("track") or "-1")
-    identity = next((unquoted(attributes[name]) for name in _IDENTITY_NAMES if name in attributes), None)
+    # A checkbox called polyp is no identity.
+    told = {name: text for name, text in attributes.items() if name == "identity" or text not in ("true", "false")}
+    identity = next((unquoted(told[name]) for name in _IDENTITY_NAMES if name in told), None)
     complaint = None
     if len(known) < 4:
         complaint = f"xtl, ytl, xbr and ybr must be numbers, found {shown(box.attributes)}"

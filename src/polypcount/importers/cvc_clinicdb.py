@@ -1,5 +1,6 @@
 """CVC-ClinicDB: 612 stills of 29 sequences, `Original/N.png` (or .tif) with masks `Ground Truth/N.png`."""
 
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
@@ -42,7 +43,10 @@ def read(path: Path, options: Options, work: Work) -> Corpus:
     sequences = _read_sequences(table, work.problems) if table else published_sequences()
     mask_of = {mask.stem: mask for mask in list_files(masks, IMAGE_SUFFIXES)}
     members: dict[str, list[tuple[Path, Path]]] = {}
-    for image in list_files(originals, IMAGE_SUFFIXES):
+    images = list_files(originals, IMAGE_SUFFIXES)
+    if repeated := [stem for stem, times in Counter(image.stem for image in images).items() if times > 1]:
+        raise FileError(f"{originals} has two images called {repeated[0]}; keep one")
+    for image in images:
         number = int(image.stem) if image.stem.isdecimal() and len(image.stem) < 10 else -1
         if number not in sequences:
             work.problems.bad(image, "it belongs to no sequence")
@@ -64,6 +68,8 @@ def read_sequence(name: str, stills: tuple[tuple[Path, Path], ...], problems: Pr
     video_id = f"cvc-clinicdb-{name}"
     for frame, (_, mask) in enumerate(stills):
         try:
+            if image_size(mask) != size:
+                raise FileError(f"{mask} must be {size[0]} x {size[1]} pixels as its image")
             for x1, y1, x2, y2 in mask_boxes(mask).tolist():
                 rows.add(mask, frame, (x1, y1, x2, y2), polyp=video_id)
         except FileError as problem:

@@ -50,12 +50,13 @@ def read_file(path: Path, images: Path | None, problems: Problems) -> Corpus:
     """Read one file into the videos that it lists."""
     content = load_coco(path, problems)
     split = path.stem.rpartition("_")[2] if "_" in path.stem else ""
-    older = not any("sequence_id" in image.values for image in content.images)
+    unnamed = not any("sequence_id" in image.values for image in content.images)
+    older = not any("identity_id" in box.values for box in content.boxes)
     places: dict[str, tuple[str, int]] = {}
     listed: dict[str, list[tuple[int, CocoImage]]] = {}
     taken: dict[tuple[str, int], str] = {}
     for image in content.images:
-        place = _place(image, older, problems)
+        place = _place(image, unnamed, problems)
         if place is None:
             continue
         if place in taken:
@@ -76,10 +77,10 @@ def read_file(path: Path, images: Path | None, problems: Problems) -> Corpus:
     return concatenate(parts)
 
 
-def _place(image: CocoImage, older: bool, problems: Problems) -> tuple[str, int] | None:
-    """Video and frame of an image."""
+def _place(image: CocoImage, unnamed: bool, problems: Problems) -> tuple[str, int] | None:
+    """Video and frame of an image. unnamed: images do not say their video but by file name."""
     stem = PurePosixPath(image.file_name).stem
-    video = stem.rpartition("_")[0] if older else id_of(image.values.get("sequence_id"))
+    video = stem.rpartition("_")[0] if unnamed else id_of(image.values.get("sequence_id"))
     frame = json_whole(image.values.get("frame_id"))
     if frame is None and "frame_id" not in image.values:
         frame = last_number(stem)

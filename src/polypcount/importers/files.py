@@ -16,6 +16,8 @@ _DEEPEST_FOLDER = 32
 def read_bytes(path: Path, largest: int = _LARGEST_TEXT_BYTES) -> bytes:
     """The whole file; a `FileError` where it is missing, not a file, not readable, or larger than `largest`."""
     try:
+        if path.exists() and not path.is_file():
+            raise FileError(f"{path} is not a file")
         with path.open("rb") as file:
             data = file.read(largest + 1)
     except OSError as problem:
@@ -61,14 +63,27 @@ def list_files(folder: Path, suffixes: frozenset[str]) -> list[Path]:
     return [
         folder / entry.name
         for entry in list_folder(folder)
-        if os.path.splitext(entry.name)[1].lower() in suffixes and not entry.name.startswith(".") and entry.is_file()
+        if os.path.splitext(entry.name)[1].lower() in suffixes and _is(entry, "file", folder)
     ]
 
 
 def subfolders(folder: Path) -> list[Path]:
     """Folders directly in a folder, in natural order; hidden ones are passed over."""
-    entries = list_folder(folder)
-    return [folder / e.name for e in entries if not e.name.startswith(".") and e.is_dir()]
+    return [folder / entry.name for entry in list_folder(folder) if _is(entry, "folder", folder)]
+
+
+def _is(entry: os.DirEntry[str], kind: str, folder: Path) -> bool:
+    """Whether an entry that is not hidden is a file or a folder; a link that leads to itself is an error."""
+    if entry.name.startswith("."):
+        return False
+    try:
+        found = entry.is_dir() if kind == "folder" else entry.is_file()
+        entry.name.encode()
+    except OSError as problem:
+        raise FileError(f"{folder / entry.name} cannot be followed: {problem.strerror}; remove the link") from None
+    except UnicodeEncodeError:
+        raise FileError(f"{folder}: the name {entry.name!a} is no valid text; rename it") from None
+    return found
 
 
 def all_folders(root: Path) -> Iterator[Path]:

@@ -35,7 +35,9 @@ def read(path: Path, options: Options, work: Work) -> Corpus:
             for folder in subfolders(annotations):
                 images = path / part / "Images" / folder.name
                 arguments = (folder, images if images.is_dir() else None, part.lower(), options.split_tracks)
-                tasks.append(Task(arguments, (folder,), (images,), 250))
+                # The size comes from the first image, and which frames there are from the folder's time of change.
+                first = list_files(images, IMAGE_SUFFIXES)[:1] if images.is_dir() else []
+                tasks.append(Task(arguments, (folder, *first), (images,), 250))
     if not tasks:
         raise FileError(f"{path} has neither TrainValid/Annotations nor Test/Annotations with a folder for each video")
     names: dict[str, Path] = {}
@@ -72,6 +74,8 @@ def read_video(folder: Path, images: Path | None, split: str, split_tracks: bool
             _read_boxes(text, frame, rows)
         except FileError as problem:
             problems.failed(problem)
+    if len(pictures) > len(texts):
+        problems.remark(f"video {folder.name}: {len(texts):,} annotation files for {len(pictures):,} images")
     frame_count = int(frames.max()) + 1 if len(frames) else 0
     video = Video(
         id=f"ldpolypvideo-{folder.name}",

@@ -3,9 +3,9 @@
 A line is `frame,id,x,y,width,height,...`, with frames from 1 (`--first-frame`). Boxes are in pixels and taken as they
 stand: like TrackEval and CVAT, and unlike motmetrics, we do not take 1 off x and y.
 
-- 9 columns, or a file called gt.txt: ground truth; the 7th number says whether the row counts (rows with 0 are left
-  out, with a remark), and ids are polyps.
-- 7 or 10 columns otherwise: the 7th number is the score, an id from 0 is a track, -1 says that there is none.
+- A file called gt.txt, or one of 9 columns with 0 or 1 in the 7th and none below 0 in the 9th: ground truth; the 7th
+  number says whether the row counts (rows with 0 are left out, with a remark), and ids are polyps.
+- 7, 9 or 10 columns otherwise: the 7th number is the score, an id from 0 is a track, -1 says that there is none.
 
 `--ids` overrides what ids are. The path is a text file, a sequence folder (`gt/gt.txt`, or else `det/det.txt`, with
 `seqinfo.ini`, see `seqinfo.py`), or a folder of such sequences or text files.
@@ -94,16 +94,17 @@ def _read_sequence(folder: Path, files: tuple[Path, ...], options: Options, prob
 def _read_file(path: Path, info: SequenceInfo, options: Options, rows: Rows) -> None:
     first_frame = 1 if options.first_frame is None else options.first_frame
     ignored = 0
-    for number, line in enumerate(read_text(path, _LARGEST_BYTES).split("\n"), start=1):
+    lines = read_text(path, _LARGEST_BYTES).split("\n")
+    is_truth = path.name == "gt.txt" or _looks_like_truth(lines)
+    for number, line in enumerate(lines, start=1):
         where = f"{path}:{number}"
         values = _numbers(line, where, rows.problems) if line.strip() else None
         if values is None:
             continue
-        frame_number, identity, box, seventh, columns = values
+        frame_number, identity, box, seventh = values
         frame = frame_of(where, frame_number, first_frame, info.facts.frame_count, rows.problems)
         if frame is None:
             continue
-        is_truth = columns == _GROUND_TRUTH_COLUMNS or path.name == "gt.txt"
         if is_truth and seventh == 0:
             ignored += 1
             continue
@@ -115,9 +116,24 @@ def _read_file(path: Path, info: SequenceInfo, options: Options, rows: Rows) -> 
         rows.problems.remark(f"{path}: {ignored:,} rows are left out, since their 7th number says not to count them")
 
 
-def _numbers(line: str, where: str, problems: Problems) -> tuple[int, int, Box, float, int] | None:
-    """Frame number, id, box, 7th number and number of columns of a line."""
-    texts = line.split(",") if "," in line else line.split()
+def _looks_like_truth(lines: Sequence[str]) -> bool:
+    """Whether every line has 9 columns, of which the 7th is a flag and the 9th a visibility.
+
+    Some trackers write 9 columns too: a score in the 7th, and -1 in the last.
+    """
+    rows = [_texts(line) for line in lines if line.strip()]
+    return bool(rows) and all(
+        len(row) == _GROUND_TRUTH_COLUMNS and decimal(row[6]) in (0, 1) and (decimal(row[8]) or 0) >= 0 for row in rows
+    )
+
+
+def _texts(line: str) -> list[str]:
+    return line.split(",") if "," in line else line.split()
+
+
+def _numbers(line: str, where: str, problems: Problems) -> tuple[int, int, Box, float] | None:
+    """Frame number, id, box and 7th number of a line."""
+    texts = _texts(line)
     if len(texts) not in _COLUMNS:
         problems.bad(where, f"7, 9 or 10 numbers with commas between are expected, found {shown(line.strip())}")
         return None
@@ -127,7 +143,7 @@ def _numbers(line: str, where: str, problems: Problems) -> tuple[int, int, Box, 
     if frame is None or identity is None or len(known) < 5:
         problems.bad(where, f"whole numbers for frame and id, then numbers are expected, found {shown(line.strip())}")
         return None
-    return frame, identity, (known[0], known[1], known[2], known[3]), known[4], len(texts)
+    return frame, identity, (known[0], known[1], known[2], known[3]), known[4]
 
 
 def write(corpus: Corpus, folder: Path) -> None:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 _DIGITS = re.compile(r"(\d{1,1000})")  # int() takes no more than 4300
 # A frame number may be written as a decimal, 123.0; the extension is gone by then.
-_LAST_NUMBER = re.compile(r"(?<!\d)0*(\d{1,9})(?:\.0+)?$")
+_LAST_NUMBER = re.compile(r"(?<!\d)0*(\d{1,9})(?:\.0)?$")
 
 
 def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:

@@ -38,11 +38,11 @@ def tracks_by_overlap(rows: Rows) -> list[int]:
     for row, frame in enumerate(rows.frame):
         by_frame.setdefault(frame, []).append(row)
     count = 0
+    boxes = np.array(rows.xyxy, np.float64)
     for frame in sorted(by_frame):
         before, now = by_frame.get(frame - 1, []), by_frame[frame]
         pairs = [(old, new) for old in before for new in now]
         if pairs:
-            boxes = np.array(rows.xyxy, np.float64)
             old_rows, new_rows = np.array(pairs).T
             overlap = iou(boxes[old_rows], boxes[new_rows])
             for index in np.argsort(-overlap, kind="stable"):

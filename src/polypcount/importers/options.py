@@ -44,6 +44,11 @@ class Options:
     box: BoxConvention | None = None
     ids: Ids | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("sequences", "images", "source"):
+            if (place := getattr(self, name)) is not None:
+                object.__setattr__(self, name, Path(place))
+
     def given(self) -> dict[str, object]:
         """The options that differ from their defaults, as JSON values."""
         values = {item.name: getattr(self, item.name) for item in fields(self)}

@@ -2,11 +2,15 @@
 
 import warnings
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polypcount.errors import FileError
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 _LARGEST_PIXELS = 1 << 27
 _LEAST_AREA_PIXELS = 50  # of a part of a mask; smaller ones are specks left by compression and hand drawing
@@ -35,7 +39,7 @@ def mask_boxes(path: Path) -> NDArray[np.float32]:
         raise FileError(f"{path} is too large for a mask: {width} x {height} pixels")
     try:
         with Image.open(path) as image:
-            bright = np.asarray(image.convert("L")) > 127
+            bright = _marked(image)
     except (OSError, ValueError, SyntaxError) as problem:
         raise FileError(f"{path} is not a readable image: {_first_line(problem)}") from None
     parts, _ = ndimage.label(bright, structure=np.ones((3, 3)))
@@ -46,6 +50,17 @@ def mask_boxes(path: Path) -> NDArray[np.float32]:
         if areas[number] >= _LEAST_AREA_PIXELS
     ]
     return np.array(sorted(boxes), np.float32).reshape(-1, 4)
+
+
+def _marked(image: "Image.Image") -> NDArray[np.bool_]:
+    """Where a mask is set: bright, of another index than 0, or opaque where it has no other content."""
+    if image.mode == "P":
+        return np.asarray(image) > 0
+    grey = np.asarray(image.convert("L"))
+    if image.mode in ("RGBA", "LA") and grey.min() == grey.max():
+        grey = np.asarray(image.getchannel("A"))
+    # Some masks are 0 and 1. Others are dark because nothing is set, with noise from compression.
+    return grey > 127 if grey.max() > 127 or len(np.unique(grey)) > 3 else grey > 0
 
 
 def _first_line(problem: BaseException) -> str:

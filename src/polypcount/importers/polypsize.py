@@ -28,7 +28,7 @@ def read(path: Path, options: Options, work: Work) -> Corpus:  # noqa: ARG001
     images: dict[str, Path] = {}
     labels: dict[str, Path] = {}
     for folder in all_folders(path):
-        is_mask = folder.name.lower().startswith("mask")
+        is_mask = any(part.lower().startswith("mask") for part in folder.relative_to(path).parts)
         for file in list_files(folder, IMAGE_SUFFIXES | {".xml", ".txt"}):
             if _NAME.fullmatch(file.stem):
                 found = images if file.suffix.lower() in IMAGE_SUFFIXES and not is_mask else labels

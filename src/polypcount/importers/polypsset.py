@@ -28,7 +28,9 @@ def read(path: Path, options: Options, work: Work) -> Corpus:
     frames are shuffled and belong to no sequence. `--train2019` imports it all the same, in groups guessed from the
     path that each XML file remembers.
     """
-    root = next((place for place in (path, path / "PolypsSet") if (place / "val2019").is_dir()), path)
+    parts_there = ("val2019", "test2019")
+    places = (path, path / "PolypsSet")
+    root = next((place for place in places if any((place / part).is_dir() for part in parts_there)), path)
     if path.name == "train2019" and not options.train2019:
         raise FileError(
             f"{path}: the frames of train2019 are shuffled and belong to no sequence, so polyps cannot be told apart; "
@@ -63,6 +65,8 @@ def read_sequence(
     frame_of = dict(zip(stems, frames_by_rank(stems).tolist(), strict=True))
     found = ((frame_of[stem], read_voc_file(path, problems)) for stem, path in texts.items())
     # All files in natural order are the frames, unless a frame has no image.
+    if len(pictures) > len(texts):
+        problems.remark(f"video polypsset-{name}: {len(texts):,} annotation files for {len(pictures):,} images")
     files = None if len(pictures) in (0, len(stems)) else _listed(pictures, frame_of)
     source = images if pictures else None
     return _sequence(name, split, len(stems), source, found, files, split_tracks, problems)

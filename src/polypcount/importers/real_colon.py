@@ -73,10 +73,19 @@ def find_annotations(root: Path) -> dict[str, Path]:
     found: dict[str, Path] = {}
     for entry in list_folder(root):
         if match := _ANNOTATIONS.fullmatch(entry.name):
-            is_archive = match[2] is not None
-            if entry.is_dir() != is_archive and (not is_archive or match[1] not in found):
-                found[match[1]] = root / entry.name
+            place, is_archive = root / entry.name, match[2] is not None
+            if is_archive and entry.is_file() and match[1] not in found:
+                found[match[1]] = place
+            elif not is_archive and entry.is_dir() and _has_xml(place):
+                if match[1] in found and found[match[1]].is_dir():
+                    raise FileError(f"{place} and {found[match[1]].name} are for the same video; keep one")
+                found[match[1]] = place
     return dict(sorted(found.items()))
+
+
+def _has_xml(folder: Path) -> bool:
+    """Whether a folder has an annotation, or is only the beginning of an extraction."""
+    return any(entry.name.endswith(".xml") for entry in list_folder(folder))
 
 
 def split_of(video: str) -> str:
@@ -109,7 +118,6 @@ def read_video(
         problems.remark(f"video {video}: no row in video_info.csv, so its frame rate is not known")
     elif len(numbers) != info.frame_count:
         problems.remark(f"video {video}: {len(numbers):,} annotation files for {info.frame_count:,} frames")
-    gap_free = len(numbers) == frame_count
     size = reader.size or (None, None)
     record = Video(
         id=video,
@@ -122,14 +130,16 @@ def read_video(
         centre=video[:3],
         split=split_of(video) if polyps or any(reader.rows.polyp) else "",
     )
-    files = None if gap_free or frames is None else _numbered_images(frames, frame_count)
-    return reader.rows.to_corpus(record, polyps, files)
+    return reader.rows.to_corpus(record, polyps, _listed_images(frames, record, problems) if frames else None)
 
 
-def _numbered_images(frames: Path, frame_count: int) -> tuple[list[int], list[str]]:
-    """Frame and name of each image, for videos in which the k-th image need not be frame k."""
+def _listed_images(frames: Path, video: Video, problems: Problems) -> tuple[list[int], list[str]] | None:
+    """Frame and name of each image; None where the k-th image is frame k, as it is in a whole download."""
     numbered = [(last_number(image.stem), image.name) for image in list_files(frames, IMAGE_SUFFIXES)]
-    kept = {number: name for number, name in numbered if number is not None and number < frame_count}
+    kept = {number: name for number, name in numbered if number is not None and number < video.frame_count}
+    if len(kept) == video.frame_count == len(numbered):
+        return None
+    problems.remark(f"video {video.id}: {len(kept):,} images for {video.frame_count:,} frames")
     return list(kept), list(kept.values())
 
 

@@ -25,6 +25,7 @@ _OBJECT = re.compile(
 _PLAIN = re.compile(rb"[\w .:/\\-]*")
 _END = re.compile(rb"\s*</annotation>\s*")
 _USUAL_BYTES = 1 << 14
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)  # a pipe among the files must not make us wait
 _MOST_REMEMBERED = 256
 
 Surroundings = tuple[bytes, bytes]
@@ -64,10 +65,10 @@ class FrameReader:
             # Once a file, most often a frame without an object. Byte names below an open folder, bare system calls and
             # one comparison cost little more than the kernel's own work.
             for name in sorted(os.listdir(os.fsencode(self._source))):  # noqa: PTH208
-                if name[-4:] != b".xml":
+                if (name[-4:] != b".xml" and name[-4:].lower() != b".xml") or name[:1] == b".":
                     continue
                 try:
-                    file = os.open(name, os.O_RDONLY, dir_fd=folder)
+                    file = os.open(name, _READ, dir_fd=folder)
                     try:
                         data = os.read(file, _USUAL_BYTES)
                     finally:
@@ -148,9 +149,8 @@ class FrameReader:
         polyps = [polyp.decode() for polyp, *_ in found]
         width, height = size
         usual = all(0 <= x1 < x2 <= width and 0 <= y1 < y2 <= height for x1, y1, x2, y2 in boxes)
-        if not usual or not all(polyp.startswith(self._prefix) for polyp in polyps):
+        if size != self.size or not usual or not all(polyp.startswith(self._prefix) for polyp in polyps):
             return False
-        self._take_size(name, size)
         for polyp, box in zip(polyps, boxes, strict=True):
             self.rows.add(name, number, box, polyp=polyp)
         return True
@@ -179,7 +179,8 @@ class FrameReader:
         surroundings = _surroundings(data)
         if surroundings and len(self._known) < _MOST_REMEMBERED:
             self._known[surroundings] = frame.size
-        self._take_size(name, frame.size)
+        if not self._takes_size(name, frame.size):
+            return False
         for found in frame.objects:
             if found.identity is None or not found.identity.startswith(self._prefix):
                 self._problems.bad(found.where, f"unique_id must begin with {self._prefix}, found {found.identity!r}")
@@ -187,13 +188,14 @@ class FrameReader:
                 self.rows.add(found.where, number, found.box, polyp=found.identity)
         return True
 
-    def _take_size(self, name: str, size: tuple[int, int]) -> None:
+    def _takes_size(self, name: str, size: tuple[int, int]) -> bool:
+        """Whether a frame is as large as the others, the first of which decides; if not, that is reported."""
         if self.size is None:
             self.size = self.rows.clamp = size
-        elif size != self.size:
-            expected = f"{self.size[0]} x {self.size[1]}"
-            found = f"{size[0]} x {size[1]}"
+        if size != self.size:
+            expected, found = (f"{width} x {height}" for width, height in (self.size, size))
             self._problems.bad(self._source / name, f"the frame must be {expected} as others, found {found}")
+        return size == self.size
 
 
 def _surroundings(data: bytes) -> Surroundings | None:

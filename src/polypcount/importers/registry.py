@@ -10,9 +10,10 @@ from pathlib import Path
 
 from polypcount.corpus import Corpus, Provenance, is_corpus
 from polypcount.errors import DataError, FileError
-from polypcount.importers.options import Options
+from polypcount.importers.options import Options, flag_of
 from polypcount.importers.problems import Problems
 from polypcount.importers.work import Work
+from polypcount.machine import available_cores
 from polypcount.progress import Progress, no_progress
 
 _MOST_LINES_KEPT = 10_000
@@ -24,6 +25,7 @@ class Format:
 
     module: where its `read(path, options, work)`, and `write(corpus, folder)` if it has one, are.
     takes: the names of the options that it has a use for.
+    reader: the name of its reading function, where several formats share a module.
     """
 
     name: str
@@ -31,6 +33,7 @@ class Format:
     module: str
     takes: frozenset[str] = frozenset()
     writes: bool = False
+    reader: str = "read"
 
     def function(self, name: str) -> Callable[..., Corpus]:
         """A function of the format's module, which is loaded only now."""
@@ -63,7 +66,7 @@ FORMATS = {
         Format(
             "cvc-clinicdb", "CVC-ClinicDB: stills of 29 sequences with masks", "cvc_clinicdb", frozenset({"sequences"})
         ),
-        Format("kvasir-seg", "Kvasir-SEG: stills with masks, one polyp each", "stills"),
+        Format("kvasir-seg", "Kvasir-SEG: stills with masks, one polyp each", "stills", reader="read_kvasir_seg"),
         Format("stills", "any folder of stills with masks or YOLO labels, one polyp each", "stills"),
         Format(
             "e2e-coco", "combined COCO of the paper's authors, and its fold folders", "e2e_coco", frozenset({"images"})
@@ -139,21 +142,27 @@ def read_corpus(
     processes: how many to read with; as many as there are cores where not given.
     cache: keep what was read of each video, so that an interrupted or repeated import is quick.
     """
-    root = Path(path)
+    root = Path(os.path.abspath(path))
     if format == "corpus":
         return Corpus.load(root)
     chosen = _format(format)
+    if unknown := set(settings) - {item.name for item in dataclasses.fields(Options)}:
+        raise DataError(f"there is no option {', '.join(sorted(unknown))}")
     options = options or Options(**settings)  # type: ignore[arg-type]
     options.refuse_others(format, chosen.takes)
     if not root.exists():
         raise FileError(f"{root} does not exist")
+    for name in ("sequences", "images", "source"):
+        if (place := getattr(options, name)) is not None and not place.exists():
+            raise FileError(f"{place} does not exist; it was given as {flag_of(name)}")
     if is_corpus(root):
         raise FileError(f"{root} is a corpus already; it needs no import")
     problems = Problems(skip_bad)
-    work = Work(problems, processes or len(os.sched_getaffinity(0)), cache, progress)
-    corpus = chosen.function("read")(root, options, work)
-    if not corpus.videos and problems.left_out:
-        raise FileError(f"nothing of {root} can be read: {problems.left_out[0]}")
+    work = Work(problems, processes or available_cores(), cache, progress)
+    corpus = chosen.function(chosen.reader)(root, options, work)
+    if not corpus.videos:
+        why = next(iter([*problems.left_out, *reversed(problems.remarks)]), "it holds no videos")
+        raise FileError(f"nothing of {root} can be imported: {why}")
     parameters = {
         "format": format,
         **options.given(),

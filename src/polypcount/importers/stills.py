@@ -22,7 +22,17 @@ _LARGEST_LABEL_BYTES = 1 << 20
 _STILLS_A_TASK = 100
 
 
+def read_kvasir_seg(path: Path, options: Options, work: Work) -> Corpus:  # noqa: ARG001
+    """Read Kvasir-SEG, wherever it lies."""
+    return _read(path, "kvasir-seg", work)
+
+
 def read(path: Path, options: Options, work: Work) -> Corpus:  # noqa: ARG001
+    """Read a folder of stills, which gives the dataset its name."""
+    return _read(path, path.resolve().name, work)
+
+
+def _read(path: Path, dataset: str, work: Work) -> Corpus:
     """Read every image that has a mask or a label; each becomes a video of one frame with one polyp.
 
     Boxes are those around the parts of the mask or, without a mask, those of the label. The folder between `images`
@@ -33,7 +43,6 @@ def read(path: Path, options: Options, work: Work) -> Corpus:  # noqa: ARG001
     if (path / "labels").is_dir():
         labels = files_by_stem(path / "labels", _TXT)
     images = files_by_stem(images_root, IMAGE_SUFFIXES) if images_root != path else _images_beside(path)
-    dataset = "kvasir-seg" if "kvasir" in path.resolve().name.lower() else path.resolve().name
     stills = []
     for stem in sorted(images, key=natural_key):
         if stem in masks or stem in labels:
@@ -78,6 +87,8 @@ def read_stills(
             boxes = _boxes_of_mask(mask, size) if mask else boxes_of_label(label, size, problems) if label else []
             for where, box in boxes:
                 rows.add(where, 0, box, polyp=name)
+            if not boxes:
+                problems.remark(f"{mask or label}: it marks nothing, so the still has no box")
         except FileError as problem:
             problems.failed(problem)
             continue

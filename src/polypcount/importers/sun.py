@@ -14,7 +14,7 @@ from pathlib import Path
 from polypcount.corpus import Corpus, Video, concatenate
 from polypcount.errors import FileError
 from polypcount.importers.decimals import decimal
-from polypcount.importers.files import IMAGE_SUFFIXES, all_folders, list_files, read_text, subfolders
+from polypcount.importers.files import IMAGE_SUFFIXES, all_folders, list_files, read_text
 from polypcount.importers.options import Options
 from polypcount.importers.pixels import image_size
 from polypcount.importers.problems import Problems
@@ -29,26 +29,45 @@ Key = tuple[int, int, int]
 
 
 def read(path: Path, options: Options, work: Work) -> Corpus:  # noqa: ARG001
-    """Read every case below the folder; cases beside an `annotation_txt` are positive, others negative.
+    """Read every case below the folder; cases that an `annotation_txt` is about are positive, others negative.
 
     The polyp of a positive case has the case's name. Frames are numbered in time order, with one number left free
     where a new clip begins, so that no tracklet goes over it.
     """
-    tasks = []
+    texts: dict[str, Path] = {}
+    cases: list[Path] = []
     for folder in all_folders(path):
-        if _CASE.fullmatch(folder.name) or folder.name == "annotation_txt":
-            continue
-        texts = folder / "annotation_txt"
-        cases = {case.name: case for case in subfolders(folder) if _CASE.fullmatch(case.name)}
-        if texts.is_dir():
-            for text in list_files(texts, frozenset({".txt"})):
-                images = cases.pop(text.stem, None)
-                inputs = (text,) if images is None else (text, images)
-                tasks.append(Task((text.stem, images, text), inputs, weight=500))
-        tasks += [Task((name, images, None), (images,), weight=8000) for name, images in cases.items()]
+        if _CASE.fullmatch(folder.name):
+            cases.append(folder)
+        elif folder.name == "annotation_txt":
+            for text in list_files(folder, frozenset({".txt"})):
+                if text.stem in texts:
+                    raise FileError(f"{text} and {texts[text.stem]} are for the same case; keep one")
+                if _CASE.fullmatch(text.stem):
+                    texts[text.stem] = text
+    tasks = []
+    for name, text in texts.items():
+        images = _images_of(text, [case for case in cases if case.name == name])
+        if images:
+            cases.remove(images)
+        tasks.append(Task((name, images, text), (text, images) if images else (text,), weight=500))
+    tasks += [Task((images.name, images, None), (images,), weight=8000) for images in cases]
     if not tasks:
         raise FileError(f"{path} has no case folders such as case1, nor an annotation_txt folder")
     return concatenate(work.read_all(read_case, tasks))
+
+
+def _images_of(text: Path, folders: list[Path]) -> Path | None:
+    """The folder of images that a text file is about: the one beside `annotation_txt`, or one that has its images.
+
+    Parts of the download are sometimes unpacked side by side, and negative cases have the same names.
+    """
+    beside = text.parent.parent / text.stem
+    if beside in folders:
+        return beside
+    named = next((line.strip().rpartition(" ")[0] for line in read_text(text).splitlines() if line.strip()), "")
+    found = [folder for folder in folders if named and "/" not in named and (folder / named).is_file()]
+    return found[0] if len(found) == 1 else None
 
 
 def read_case(case: str, images: Path | None, text: Path | None, problems: Problems) -> Corpus:
@@ -72,6 +91,10 @@ def read_case(case: str, images: Path | None, text: Path | None, problems: Probl
             problems.bad(where, f"there is no image {file} in {images}")
         elif file in frame_of and kind == 0:
             rows.add(where, frame_of[file], box, polyp=name)
+    if text and len(pictures) > len(lines):
+        problems.remark(f"video {name}: {len(lines):,} lines for {len(pictures):,} images")
+    if others := sum(kind not in (0, 1) for _, _, kind in lines.values()):
+        problems.remark(f"video {name}: {others:,} boxes of unknown classes are left out")
     video = Video(
         id=name,
         frame_count=max(frame_of.values(), default=-1) + 1,

@@ -2,7 +2,7 @@
 
 import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -89,6 +89,13 @@ def check_options(options: Options, videos: int, name: object) -> None:
         raise DataError(f"--video must be a text to name the video by, found {shown(options.video)}")
     if options.source is not None and not options.source.exists():
         raise FileError(f"{options.source} does not exist; --source is the video file or the folder of its frames")
+
+
+def remark_classes(path: Path, classes: Collection[str], problems: Problems) -> None:
+    """Say where boxes of several classes were imported, since all of them count as polyps."""
+    if len(classes) > 1:
+        told = ", ".join(shown(name) for name in sorted(classes)[:5])
+        problems.remark(f"{path}: boxes of {len(classes)} classes are all taken as polyps: {told}")
 
 
 def name_of(path: Path) -> str:

@@ -6,9 +6,12 @@ input file. So an import that was interrupted goes on where it stopped, and one 
 file times.
 """
 
+import contextlib
 import dataclasses
 import hashlib
+import logging
 import os
+import secrets
 import shutil
 import sys
 import threading
@@ -94,7 +97,10 @@ class Work:
                 for future in as_completed(futures):
                     yield futures[future], future.result()
             except BrokenProcessPool:
-                raise PolypcountError("a reading process was ended from outside; run the import again") from None
+                raise PolypcountError(
+                    "a reading process has died. A script that imports needs `if __name__ == '__main__':` around its "
+                    "work, or processes=1; otherwise run the import again, it goes on where it stopped"
+                ) from None
             finally:
                 pool.shutdown(cancel_futures=True)
 
@@ -106,13 +112,10 @@ def _start_method() -> str:
 
 def _read_task(task: Task, read: Read, skip_bad: bool, cache: Path | None) -> Corpus:
     kept = cache / _key(task, read, skip_bad) if cache else None
-    if kept and kept.exists():
-        try:
+    if kept:
+        with contextlib.suppress(FileError, OSError):  # not there, damaged, or just being removed: read again
             corpus = Corpus.load(kept)
             os.utime(kept)
-        except (FileError, OSError):
-            shutil.rmtree(kept, ignore_errors=True)
-        else:
             return corpus
     problems = Problems(skip_bad)
     try:
@@ -123,8 +126,22 @@ def _read_task(task: Task, read: Read, skip_bad: bool, cache: Path | None) -> Co
     told = {"left_out": problems.left_out, "remarks": problems.remarks}
     corpus = dataclasses.replace(corpus, provenance=Provenance.now("import", parameters=told))
     if kept:
-        corpus.save(kept)
+        _keep(corpus, kept)
     return corpus
+
+
+def _keep(corpus: Corpus, kept: Path) -> None:
+    """Put a corpus into the cache, whole; a cache that cannot be written to is only a pity."""
+    unfinished = kept.with_name(f".{kept.name}-{secrets.token_hex(4)}")
+    try:
+        corpus.save(unfinished)
+        if kept.exists():  # damaged, or another process was quicker
+            shutil.rmtree(kept, ignore_errors=True)
+        unfinished.rename(kept)
+    except (FileError, OSError) as problem:
+        logging.getLogger(__name__).warning("what was read is not kept for another time: %s", problem)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def _key(task: Task, read: Read, skip_bad: bool) -> str:
@@ -154,12 +171,13 @@ def _seen(name: str, folder: int | None = None) -> str:
         stat = os.stat(name, dir_fd=folder)
     except OSError:
         return f"{name} is not there"
-    return f"{name} {stat.st_size} {stat.st_mtime_ns}"
+    # The time of change of the file's own entry notices new permissions, and content set back to an older time.
+    return f"{name} {stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns}"
 
 
 def _remove_unused(folder: Path) -> None:
     """Remove what was kept of imports that nobody has repeated for a month."""
-    if folder.is_dir():
+    with contextlib.suppress(OSError):  # not there, or another import is tidying up too
         for entry in folder.iterdir():
             if time.time() - entry.stat().st_mtime > _KEPT_UNUSED_SECONDS:
                 shutil.rmtree(entry, ignore_errors=True)

@@ -1,5 +1,7 @@
 """YOLO text, one file a frame: `class cx cy width height`, then perhaps `score`, then perhaps `id`.
 
+A sixth number above 1, or with `--ids`, is an id without a score, as ultralytics writes tracks by default.
+
 The four numbers are parts of the image's width and height, so the size must be known: from `--size`, from
 `seqinfo.ini` in the folder (see `seqinfo.py`), or from the images in `--images`, which have the names of the text
 files. The frame is the number at the end of the file name, from 1 (`--first-frame`); a file without lines is a frame
@@ -8,7 +10,8 @@ tracks. `classes.txt` is passed over.
 
 The path is the folder of one video, or a folder of such folders.
 
-`write` gives a folder per video with a file for each frame that has boxes, and `seqinfo.ini` for the size, length and
+`write` gives a folder per video with a file of seven columns, as trackers write them, for each frame that has boxes
+(labels to train a detector on have only the first five columns), and `seqinfo.ini` for the size, length and
 frame rate of the video and for the names of polyps that are not called `<video>_<n>`. There is one id: in a video
 without polyps it is the track, otherwise tracks are lost. So are polyps without boxes. Coordinates come back to within
 a thousandth of a pixel.
@@ -116,7 +119,7 @@ def _read_frame(
     tracks = (options.ids or info.notes.get("ids")) == "track"
     for number, line in enumerate(lines, start=1):
         where = f"{path}:{number}"
-        values = _numbers(line, where, rows.problems) if line.strip() else None
+        values = _numbers(line, where, options.ids is not None, rows.problems) if line.strip() else None
         if values is not None:
             box, score, identity = values
             polyp = info.polyp(identity) if identity >= 0 and not tracks else None
@@ -134,17 +137,25 @@ def _size_of(path: Path, image_of: dict[str, Path], info: SequenceInfo, options:
     return info.facts.width, info.facts.height
 
 
-def _numbers(line: str, where: str, problems: Problems) -> tuple[Box, float, int] | None:
-    """Box as written, score and id of a line."""
+def _numbers(line: str, where: str, has_ids: bool, problems: Problems) -> tuple[Box, float, int] | None:
+    """Box as written, score and id of a line.
+
+    has_ids: the user says that there are ids, so a lone sixth number is one.
+    """
     texts = line.split()
     numbers = [decimal(text) for text in texts]
     known = [number for number in numbers if number is not None]
-    identity = whole(texts[6]) if len(texts) == 7 else -1
-    if not 5 <= len(texts) <= 7 or len(known) < len(texts) or identity is None:
-        expected = "class cx cy width height, then perhaps score and a whole number as id"
+    identity: int | None = -1
+    score = known[5] if len(known) > 5 else 1.0
+    if len(texts) == 7:
+        identity = whole(texts[6])
+    elif len(texts) == 6 and (has_ids or score > 1) and (lone := whole(texts[5])) is not None:
+        identity, score = lone, 1.0
+    if not 5 <= len(texts) <= 7 or len(known) < len(texts) or identity is None or score > 1:
+        expected = "class cx cy width height, then perhaps a score up to 1 and a whole number as id"
         problems.bad(where, f"{expected} are expected, found {shown(line.strip())}")
         return None
-    return (known[1], known[2], known[3], known[4]), known[5] if len(known) > 5 else 1.0, identity
+    return (known[1], known[2], known[3], known[4]), score, identity
 
 
 def _in_pixels(box: Box, size: tuple[int, int]) -> Box:
