@@ -7,6 +7,7 @@
 `<t>` counts from 0 without padding, and may be written as a decimal (`123.0`).
 """
 
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from polypcount.corpus import Corpus, Polyp, Video, concatenate
 from polypcount.errors import DataError, FileError
 from polypcount.importers import archive
 from polypcount.importers.decimals import decimal, whole
-from polypcount.importers.files import IMAGE_SUFFIXES, list_files, list_folder, read_table
+from polypcount.importers.files import IMAGE_SUFFIXES, list_folder, read_table
 from polypcount.importers.numbering import last_number
 from polypcount.importers.options import Options
 from polypcount.importers.problems import Problems
@@ -85,7 +86,11 @@ def find_annotations(root: Path) -> dict[str, Path]:
 
 def _has_xml(folder: Path) -> bool:
     """Whether a folder has an annotation, or is only the beginning of an extraction."""
-    return any(entry.name.endswith(".xml") for entry in list_folder(folder))
+    try:
+        with os.scandir(folder) as entries:
+            return any(entry.name.lower().endswith(".xml") for entry in entries)
+    except OSError as problem:
+        raise FileError(f"{folder} cannot be listed: {problem.strerror}") from None
 
 
 def split_of(video: str) -> str:
@@ -135,7 +140,13 @@ def read_video(
 
 def _listed_images(frames: Path, video: Video, problems: Problems) -> tuple[list[int], list[str]] | None:
     """Frame and name of each image; None where the k-th image is frame k, as it is in a whole download."""
-    numbered = [(last_number(image.stem), image.name) for image in list_files(frames, IMAGE_SUFFIXES)]
+    # Bare names: a folder has tens of thousands, and the corpus puts them in order.
+    split_names = [(*os.path.splitext(name), name) for name in os.listdir(frames)]  # noqa: PTH208
+    numbered = [
+        (last_number(stem), name)
+        for stem, suffix, name in split_names
+        if suffix.lower() in IMAGE_SUFFIXES and not name.startswith(".")
+    ]
     kept = {number: name for number, name in numbered if number is not None and number < video.frame_count}
     if len(kept) == video.frame_count == len(numbered):
         return None
