@@ -6,35 +6,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
 
-from polypcount.corpus import Corpus, check
-from polypcount.errors import DataError, FileError
-from polypcount.importers import merge, published_counts, read_corpus
-from polypcount.importers.cvc_clinicdb import published_sequences
+from polypcount.corpus import check
+from polypcount.errors import FileError
 from polypcount.importers.one_polyp import tracks_by_overlap
 from polypcount.importers.problems import Problems
 from polypcount.importers.rows import Rows
 from polypcount.tracking import link_tracklets
 
 from ..conftest import DATA
-from .miniatures import image, ldpolypvideo, polypsset, real_colon, sun, sun_name, voc, write
-
-
-def imported(name: str, path: Path, **options: object) -> Corpus:
-    return read_corpus(name, path, cache=False, **options)  # type: ignore[arg-type]
-
-
-def remarks(corpus: Corpus) -> list[str]:
-    found: list[str] = corpus.provenance.parameters["remarks"]
-    return found
-
-
-def frames_and_boxes(corpus: Corpus, video: str) -> list[tuple[int, list[float]]]:
-    row = [v.id for v in corpus.videos].index(video)
-    mine = corpus.boxes.of_video(row)
-    return list(zip(corpus.boxes.frame[mine].tolist(), corpus.boxes.xyxy[mine].tolist(), strict=True))
-
+from .miniatures import image, ldpolypvideo, polypsset, sun, sun_name, write
+from .reading import frames_and_boxes, remarks
+from .reading import read as imported
 
 # LDPolypVideo
 
@@ -263,157 +246,11 @@ def test_polypsset_frame_without_an_image(tmp_path: Path) -> None:
     assert corpus.files.frame.tolist() == [0, 2]
 
 
-# CVC-ClinicDB, stills, PolypSize
-
-
-def test_the_published_ranges_of_cvc_clinicdb() -> None:
-    sequences = published_sequences()
-    assert len(sequences) == 612
-    assert len(set(sequences.values())) == 29
-    assert (sequences[25], sequences[26], sequences[612]) == ("1", "2", "29")
-    table = DATA / "cvc-clinicdb" / "sequences.csv"
-    if table.exists():
-        rows = [line.split(",") for line in table.read_text().split()[1:]]
-        assert {int(frame): sequence for frame, sequence in rows} == sequences
-
-
-def cvc(root: Path, suffix: str = "png") -> Path:
-    for number, parts in {
-        24: [(10, 10, 30, 30)],
-        26: [(5, 5, 25, 20), (40, 5, 60, 20)],
-        27: [(5, 5, 25, 20), (40, 40, 42, 42)],
-    }.items():
-        image(root / "Original" / f"{number}.{suffix}")
-        image(root / "Ground Truth" / f"{number}.{suffix}", parts=tuple(parts))
-    return root
-
-
-def test_cvc_clinicdb_masks_become_boxes(tmp_path: Path) -> None:
-    corpus = imported("cvc-clinicdb", cvc(tmp_path, "tif"))
-    assert [(v.id, v.frame_count) for v in corpus.videos] == [("cvc-clinicdb-01", 1), ("cvc-clinicdb-02", 2)]
-    assert frames_and_boxes(corpus, "cvc-clinicdb-02") == [
-        (0, [5, 5, 25, 20]),
-        (0, [40, 5, 60, 20]),
-        (1, [5, 5, 25, 20]),
-    ], "two parts are two boxes, a speck is none"
-    assert corpus.files.name.tolist() == ["24.tif", "26.tif", "27.tif"]
-
-
-def test_cvc_clinicdb_sequences_from_a_table(tmp_path: Path) -> None:
-    table = write(tmp_path / "s.csv", "frame,sequence\n24,x\n26,x\n27,y\n")
-    corpus = imported("cvc-clinicdb", cvc(tmp_path / "d"), sequences=table)
-    assert [(v.id, v.frame_count) for v in corpus.videos] == [("cvc-clinicdb-0x", 2), ("cvc-clinicdb-0y", 1)]
-    write(table, "frame,sequence\n24,x\n")
-    with pytest.raises(FileError, match=r"26\.png: it belongs to no sequence"):
-        imported("cvc-clinicdb", tmp_path / "d", sequences=table)
-    (tmp_path / "d" / "Ground Truth" / "24.png").write_bytes(b"\x89PNG nothing")
-    with pytest.raises(FileError, match=r"24\.png is not a readable image"):
-        imported("cvc-clinicdb", tmp_path / "d")
-
-
-@pytest.mark.parametrize("mode", ["0 and 1", "palette", "alpha"])
-def test_masks_of_other_kinds(mode: str, tmp_path: Path) -> None:
-    image(tmp_path / "images" / "a.png")
-    marked = np.zeros((48, 64), np.uint8)
-    marked[10:30, 20:50] = 1
-    if mode == "alpha":
-        mask = Image.new("RGBA", (64, 48))
-        mask.putalpha(Image.fromarray(marked * 255))
-    else:
-        mask = Image.fromarray(marked)
-        if mode == "palette":
-            mask.putpalette([0, 0, 0, 128, 0, 0])
-    (tmp_path / "masks").mkdir()
-    mask.save(tmp_path / "masks" / "a.png")
-    assert imported("stills", tmp_path).boxes.xyxy.tolist() == [[20, 10, 50, 30]]
-    Image.new("L", (64, 48)).save(tmp_path / "masks" / "a.png")
-    assert "it marks nothing" in remarks(imported("stills", tmp_path))[0]
-
-
-def test_parts_of_a_mask_that_touch_at_a_corner_are_one(tmp_path: Path) -> None:
-    image(tmp_path / "images" / "a.png")
-    image(tmp_path / "masks" / "a.png", parts=((10, 10, 20, 20), (20, 20, 30, 30)))
-    assert imported("stills", tmp_path).boxes.xyxy.tolist() == [[10, 10, 30, 30]]
-
-
 def test_tracks_follow_the_best_overlap() -> None:
     rows = Rows(Problems())
     for frame, x in ((0, 0), (0, 6), (1, 5), (1, 1), (2, 7)):
         rows.add("x", frame, (x, 0, x + 10, 10))
     assert tracks_by_overlap(rows) == [0, 1, 1, 0, 1]
-
-
-def test_options_may_be_texts(tmp_path: Path) -> None:
-    table = write(tmp_path / "s.csv", "frame,sequence\n24,x\n26,x\n27,y\n")
-    assert len(imported("cvc-clinicdb", cvc(tmp_path / "d"), sequences=str(table)).videos) == 2
-    with pytest.raises(FileError, match="gone does not exist; it was given as --sequences"):
-        imported("cvc-clinicdb", tmp_path / "d", sequences="gone")
-    with pytest.raises(DataError, match="there is no option colour"):
-        imported("sun", tmp_path, colour="red")
-
-
-def test_stills_with_masks_labels_and_splits(tmp_path: Path) -> None:
-    image(tmp_path / "images" / "train" / "a 1.jpg")
-    image(tmp_path / "masks" / "a 1.jpg", parts=((10, 10, 30, 30),))
-    image(tmp_path / "images" / "val" / "b.jpg")
-    write(tmp_path / "labels" / "val" / "b.txt", "0 0.5 0.5 0.25 0.5\n\n")
-    corpus = imported("stills", tmp_path)
-    name = tmp_path.name
-    assert [(v.id, v.split, v.frame_count) for v in corpus.videos] == [
-        (f"{name}-a 1", "train", 1),
-        (f"{name}-b", "val", 1),
-    ]
-    assert corpus.boxes.xyxy[1].tolist() == [24, 12, 40, 36]
-    np.testing.assert_allclose(corpus.boxes.xyxy[0], [10, 10, 30, 30], atol=1)
-    assert [polyp.id for polyp in corpus.polyps] == [f"{name}-a 1", f"{name}-b"]
-    assert not check(corpus).items
-    image(tmp_path / "images" / "c.jpg")
-    with pytest.raises(FileError, match=r"c\.jpg: it has neither a mask nor a label"):
-        imported("stills", tmp_path)
-    image(tmp_path / "masks" / "c.jpg", size=(9, 9))
-    with pytest.raises(FileError, match="must be 64 x 48 pixels as its image, found 9 x 9"):
-        imported("stills", tmp_path)
-    image(tmp_path / "images" / "val" / "c.jpg")
-    with pytest.raises(FileError, match="has the same name as"):
-        imported("stills", tmp_path)
-
-
-def test_polypsize_takes_any_label_of_the_same_name(tmp_path: Path) -> None:
-    for number in (5, 6, 8, 9):
-        image(tmp_path / "frames" / f"Video07_frame{number:04d}.jpg")
-    write(tmp_path / "xml" / "Video07_frame0005.xml", voc(64, 48, ("1", "2", "30", "40")))
-    write(tmp_path / "txt" / "Video07_frame0006.txt", "0 0.5 0.5 0.25 0.5\n")
-    image(tmp_path / "masks" / "Video07_frame0008.png", parts=((10, 10, 30, 30),))
-    corpus = imported("polypsize", tmp_path)
-    assert frames_and_boxes(corpus, "polypsize-Video07") == [
-        (0, [1, 2, 30, 40]),
-        (1, [24, 12, 40, 36]),
-        (3, [10, 10, 30, 30]),
-    ]
-    assert corpus.videos[0].frame_count == 5
-    assert remarks(corpus) == ["Video07_frame0009.jpg: no label, so no box"]
-    with pytest.raises(FileError, match="has 4 images VideoNN_frameNNNN and 0 labels"):
-        imported("polypsize", tmp_path / "frames")
-
-
-# Real data, where it is there
-
-
-@pytest.mark.parametrize(
-    ("name", "videos", "frames", "boxes"), [("cvc-clinicdb", 29, 612, 646), ("kvasir-seg", 1000, 1000, 1063)]
-)
-def test_real_stills(name: str, videos: int, frames: int, boxes: int) -> None:
-    if not (DATA / name).is_dir():
-        pytest.skip(f"{name} is not at {DATA}")
-    corpus = imported(name, DATA / name)
-    assert len(corpus.videos) == len(corpus.polyps) == videos
-    assert sum(video.frame_count for video in corpus.videos) == len(corpus.files) == frames
-    assert len(corpus.boxes) == boxes
-    findings = check(corpus)
-    assert not findings.errors
-    assert {finding.kind for finding in findings} == {"polyp twice in a frame"}
-    if name == "cvc-clinicdb":
-        assert [finding.video for finding in findings] == ["cvc-clinicdb-04", "cvc-clinicdb-27"]
 
 
 def test_real_clip() -> None:
@@ -427,47 +264,6 @@ def test_real_clip() -> None:
     assert frames[counts == 2].tolist() == list(range(8)), "two boxes in the first eight frames"
     assert corpus.boxes.xyxy[0].tolist() == [19, 306, 50, 355]
     assert not check(corpus).items
-
-
-# Merging
-
-
-def test_merge_keeps_ids_apart_by_dataset(tmp_path: Path) -> None:
-    parts = [
-        imported("real-colon", real_colon(tmp_path / "rc", {"001-001": 2}), split="train"),
-        imported("ldpolypvideo", ldpolypvideo(tmp_path / "ld")),
-        imported("sun", sun(tmp_path / "sun")),
-        imported("polypsset", polypsset(tmp_path / "ps")),
-    ]
-    whole = merge(parts)
-    assert len(whole.polyps) == 2 + 2 + 1 + 2
-    assert len(whole.boxes) == sum(len(part.boxes) for part in parts)
-    assert published_counts(whole) == [
-        "real-colon: 2 polyps, the paper's training set has 85 (-83)",
-        "ldpolypvideo: 2 polyps, the paper's training set has 160 (-158)",
-        "sun: 1 polyps, the paper's training set has 100 (-99)",
-        "polypsset: 2 polyps, the paper's training set has 39 (-37)",
-        "together: 7 polyps, the paper's training set has 384 (-377)",
-    ]
-    with pytest.raises(DataError, match="video ids must differ"):
-        merge([parts[0], parts[0]])
-
-
-def test_merge_renames_only_what_collides(tmp_path: Path) -> None:
-    clip = '{"width": 64, "height": 48, "frames": [[{"bbox": [1, 2, 30, 40], "polyp": "p"}]]}'
-    one = imported("frames-json", write(tmp_path / "case.json", clip))
-    import dataclasses
-
-    def of(dataset: str) -> Corpus:
-        return dataclasses.replace(one, videos=(dataclasses.replace(one.videos[0], dataset=dataset),))
-
-    whole = merge([of("x"), of("y")])
-    assert [video.id for video in whole.videos] == ["x/case", "y/case"]
-    assert [(polyp.id, polyp.video) for polyp in whole.polyps] == [("x/p", "x/case"), ("y/p", "y/case")]
-    assert published_counts(whole) == []
-
-
-# Hidden files and odd names
 
 
 def test_hidden_files_are_passed_over_and_names_may_have_spaces(tmp_path: Path) -> None:

@@ -1,44 +1,22 @@
 """REAL-Colon, quirk by quirk."""
 
-import gzip
-import json
-import os
 import shutil
-import subprocess
-import sys
-import tarfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from polypcount.corpus import Corpus, check
+from polypcount.corpus import check
 from polypcount.errors import DataError, FileError
-from polypcount.importers import read_corpus
 from polypcount.importers.options import Options
 from polypcount.importers.problems import Problems
 from polypcount.importers.real_colon import read_video, split_of
 from polypcount.importers.real_colon_frames import FrameReader
 
 from ..conftest import DATA
-from .miniatures import LESION_INFO, VIDEO_INFO, archived, hostile_archive, real_colon, real_colon_xml, write
-
-
-def imported(path: Path, **options: object) -> Corpus:
-    return read_corpus("real-colon", path, cache=False, **options)  # type: ignore[arg-type]
-
-
-def remarks(corpus: Corpus) -> list[str]:
-    found: list[str] = corpus.provenance.parameters["remarks"]
-    return found
-
-
-def boxes_of(corpus: Corpus) -> list[tuple[str, int, list[float], str]]:
-    boxes = corpus.boxes
-    return [
-        (corpus.videos[v].id, int(f), xyxy, corpus.polyps[p].id)
-        for v, f, xyxy, p in zip(boxes.video, boxes.frame, boxes.xyxy.tolist(), boxes.polyp, strict=True)
-    ]
+from .miniatures import LESION_INFO, VIDEO_INFO, real_colon, real_colon_xml, write
+from .reading import boxes_of, remarks
+from .reading import real_colon_corpus as imported
 
 
 def test_folders_become_videos_with_boxes_and_polyps(tmp_path: Path) -> None:
@@ -72,15 +50,6 @@ def test_both_spellings_of_the_annotation_folder(tmp_path: Path) -> None:
     one = imported(real_colon(tmp_path / "a", {"001-001": 1}, folder="annotation"))
     two = imported(real_colon(tmp_path / "b", {"001-001": 1}, folder="annotations"))
     assert one.content_hash == two.content_hash
-
-
-def test_archives_give_the_same_as_folders(tmp_path: Path) -> None:
-    root = real_colon(tmp_path, {"001-001": 2, "002-009": 1})
-    expected = imported(root).content_hash
-    for folder in list(root.glob("*_annotations")):
-        archived(folder)
-    assert imported(root).content_hash == expected
-    assert sorted(path.name for path in root.iterdir())[0] == "001-001_annotations.tar.gz", "nothing is unpacked"
 
 
 def test_frame_numbers_are_not_padded_and_may_be_decimal(tmp_path: Path) -> None:
@@ -295,80 +264,6 @@ def test_bad_tables(table: str, text: str, message: str, tmp_path: Path) -> None
         imported(root)
 
 
-def test_hostile_archives_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "001-001_annotations.tar.gz"
-    for name, kind, message in (
-        ("../../001-001_0.xml", tarfile.REGTYPE, "leads outside of the archive"),
-        ("/001-001_0.xml", tarfile.REGTYPE, "leads outside of the archive"),
-        ("a/001-001_0.xml", tarfile.SYMTYPE, "is a link or a device"),
-        ("a/001-001_0.xml", tarfile.LNKTYPE, "is a link or a device"),
-        ("a/001-001_0.xml", tarfile.FIFOTYPE, "is a link or a device"),
-    ):
-        hostile_archive(path, name, kind)
-        with pytest.raises(FileError, match=message):
-            imported(tmp_path)
-    hostile_archive(path, "a/001-001_0.xml", content=b" " * (FrameReader.largest_bytes + 1))
-    with pytest.raises(FileError, match="is larger than"):
-        imported(tmp_path)
-    path.write_bytes(b"\x1f\x8b nothing")
-    with pytest.raises(FileError, match=r"is not a readable tar\.gz archive"):
-        imported(tmp_path)
-    with pytest.raises(FileError, match=r"nothing of .* can be imported"):
-        imported(tmp_path, skip_bad=True)
-
-
-def test_a_cut_off_or_damaged_archive_is_refused(tmp_path: Path) -> None:
-    root = real_colon(tmp_path, {"001-001": 3}, frames=60)
-    path = archived(root / "001-001_annotations")
-    whole = path.read_bytes()
-    for length in range(10, len(whole) - 1, len(whole) // 40):
-        path.write_bytes(whole[:length])
-        with pytest.raises(FileError, match="cut short"):
-            imported(root)
-    for place in range(60, len(whole), len(whole) // 40):  # after the header, which no checksum covers
-        path.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
-        with pytest.raises(FileError, match=str(path)):
-            imported(root)
-
-
-def test_a_header_that_would_fill_the_memory_is_refused(tmp_path: Path) -> None:
-    size = 40_000_000
-    header = tarfile.TarInfo("././@LongLink")
-    header.type, header.size = tarfile.GNUTYPE_LONGNAME, size
-    with gzip.open(tmp_path / "001-001_annotations.tar.gz", "wb", compresslevel=1) as file:
-        file.write(header.tobuf(tarfile.GNU_FORMAT) + b"a" * size)
-    with pytest.raises(FileError, match="an entry's header is larger than"):
-        imported(tmp_path)
-
-
-def test_archives_do_not_grow_without_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    root = real_colon(tmp_path, {"001-001": 1})
-    archived(root / "001-001_annotations")
-    for limit in ("_MOST_MEMBERS", "_MOST_BYTES"):
-        with monkeypatch.context() as patch:
-            patch.setattr(f"polypcount.importers.archive.{limit}", 5)
-            with pytest.raises(FileError, match="has more than"):
-                imported(root)
-
-
-def test_hidden_files_pipes_and_half_extracted_folders(tmp_path: Path) -> None:
-    root = real_colon(tmp_path, {"001-001": 2})
-    expected = imported(root).content_hash
-    folder = root / "001-001_annotations"
-    write(folder / "._001-001_3.xml", "junk")
-    assert imported(root).content_hash == expected
-    archived(folder)
-    assert imported(root).content_hash == expected, "also inside an archive"
-    folder.mkdir()
-    assert imported(root).content_hash == expected, "an empty folder does not hide the archive"
-    os.mkfifo(folder / "001-001_4.xml")
-    with pytest.raises(FileError, match=r"001-001_4\.xml:1: not well-formed XML"):
-        imported(root)
-    write(root / "001-001_annotation" / "001-001_0.xml", real_colon_xml("001-001", 0))
-    with pytest.raises(FileError, match="are for the same video; keep one"):
-        imported(root)
-
-
 def test_a_frame_of_another_size_brings_no_box(tmp_path: Path) -> None:
     root = real_colon(tmp_path, {"001-001": 2})
     odd = real_colon_xml("001-001", 2, ("001-001_1", (10, 10, 150, 150)), size=(640, 480))
@@ -408,70 +303,6 @@ def test_recognised_files_equal_parsed_ones(tmp_path: Path) -> None:
     rows = slow.rows.to_corpus(quick.videos[0])
     assert quick.boxes == rows.boxes
     assert quick.polyps == rows.polyps
-
-
-def test_unchanged_trees_are_not_read_again_and_changed_ones_are(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("POLYPCOUNT_CACHE", str(tmp_path / "cache"))
-    root = real_colon(tmp_path / "data", {"001-001": 2, "001-009": 1})
-    first = read_corpus("real-colon", root)
-    reads: list[str] = []
-    original = FrameReader.read_folder
-
-    def noted(self: FrameReader) -> None:
-        reads.append(self._prefix)
-        original(self)
-
-    monkeypatch.setattr(FrameReader, "read_folder", noted)
-    again = read_corpus("real-colon", root)
-    assert again.content_hash == first.content_hash
-    assert remarks(again) == remarks(first)
-    assert reads == []
-    changed = root / "001-009_annotations" / "001-009_2.xml"
-    write(changed, real_colon_xml("001-009", 2))
-    assert len(read_corpus("real-colon", root).boxes) == len(first.boxes) - 1
-    assert reads == ["001-009_"]
-    write(changed, real_colon_xml("001-009", 2).replace("2.jpg", "9.jpg"))
-    read_corpus("real-colon", root)
-    assert reads == ["001-009_"] * 2, "an edit that keeps the size is noticed"
-    kept = next((tmp_path / "cache" / "imports").iterdir())
-    (kept / "corpus.json").write_text(json.dumps({}))
-    assert len(read_corpus("real-colon", root).boxes) == len(first.boxes) - 1, "a damaged cache is not trusted"
-    entries = set((tmp_path / "cache" / "imports").iterdir())
-    old = min(entries)
-    os.utime(old, (0, 0))
-    write(changed, real_colon_xml("001-009", 2))
-    read_corpus("real-colon", root.with_name("data"), split="study")
-    left = set((tmp_path / "cache" / "imports").iterdir())
-    assert old not in left or old.stat().st_mtime > 0, "what nobody has used for a month goes"
-    assert len(left & entries) >= len(entries) - 1, "and nothing else"
-
-
-def test_what_was_left_out_before_is_not_taken_for_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("POLYPCOUNT_CACHE", str(tmp_path / "cache"))
-    root = real_colon(tmp_path / "data", {"001-001": 2})
-    write(root / "001-001_annotations" / "001-001_2.xml", "")
-    read_corpus("real-colon", root, skip_bad=True)
-    with pytest.raises(FileError, match="no element found"):
-        read_corpus("real-colon", root)
-
-
-def test_a_cache_that_cannot_be_written_is_only_a_pity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("POLYPCOUNT_CACHE", "/proc/nowhere")
-    assert len(read_corpus("real-colon", real_colon(tmp_path, {"001-001": 2})).boxes) == 4
-
-
-def test_several_processes_give_the_same_and_may_run_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("POLYPCOUNT_CACHE", str(tmp_path / "cache"))
-    root = real_colon(tmp_path / "data", {f"001-00{n}": 2 for n in range(1, 7)}, frames=400)
-    expected = imported(root, processes=1).content_hash
-    assert imported(root, processes=2).content_hash == expected
-    code = "import sys\nfrom polypcount.importers import read_corpus\n"
-    code += "if __name__ == '__main__': print(read_corpus('real-colon', sys.argv[1]).content_hash)"
-    script = write(tmp_path / "script.py", code)
-    running = [subprocess.Popen([sys.executable, script, root], stdout=subprocess.PIPE, text=True) for _ in range(3)]
-    assert [process.communicate()[0].strip() for process in running] == [expected] * 3
 
 
 def test_options_say_what_was_given() -> None:
