@@ -28,8 +28,9 @@ _USUAL_BYTES = 1 << 14
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)  # a pipe among the files must not make us wait
 _MOST_REMEMBERED = 256
 
-Surroundings = tuple[bytes, bytes]
-_NONE: Surroundings = (b"\0", b"\0")
+# What stands before the file name and after it, up to the first object, and whether there is one.
+Surroundings = tuple[bytes, bytes, bool]
+_NOWHERE = (b"\0", b"\0")
 
 
 class FrameReader:
@@ -47,7 +48,7 @@ class FrameReader:
         self._prefix = f"{video}_"
         self._known: dict[Surroundings, tuple[int, int]] = {}
         # What stands before and after the name in the usual frame without an object, and with one up to the object.
-        self._usual_empty = self._usual_seen = _NONE
+        self._usual_empty = self._usual_seen = _NOWHERE
         self._seen: set[int] = set()
         self.numbers: list[int] = []
         self.size: tuple[int, int] | None = None
@@ -134,7 +135,7 @@ class FrameReader:
                 return False
             size = self._known[surroundings]
             position = data.find(b"<object>")
-            self._remember_usual(surroundings, position >= 0, size)
+            self._remember_usual(surroundings, size)
         found = []
         if position >= 0:
             while match := _OBJECT.match(data, position):
@@ -155,9 +156,9 @@ class FrameReader:
             self.rows.add(name, number, box, polyp=polyp)
         return True
 
-    def _remember_usual(self, surroundings: Surroundings, has_object: bool, size: tuple[int, int]) -> None:
+    def _remember_usual(self, surroundings: Surroundings, size: tuple[int, int]) -> None:
         if size == self.size:
-            before, after = surroundings
+            before, after, has_object = surroundings
             # Files are named after their image, so only the image's suffix is left of the name.
             usual = (before, b".jpg" + after)
             if has_object:
@@ -199,7 +200,8 @@ class FrameReader:
 
 
 def _surroundings(data: bytes) -> Surroundings | None:
-    """What stands before and after the file name, up to the first object; None where that is not to be told simply."""
-    before, opened, rest = data.partition(b"<object>")[0].partition(b"<filename>")
+    """The surroundings of the file name; None where they are not to be told simply."""
+    start, found, _ = data.partition(b"<object>")
+    before, opened, rest = start.partition(b"<filename>")
     name, closed, after = rest.partition(b"</filename>")
-    return (before + opened, closed + after) if opened and closed and _PLAIN.fullmatch(name) else None
+    return (before + opened, closed + after, bool(found)) if opened and closed and _PLAIN.fullmatch(name) else None
