@@ -1,7 +1,7 @@
 """The types that travel between rooms, the folder they are kept in, and `check`."""
 
 from polypcount.corpus.boxes import Boxes, FrameFiles
-from polypcount.corpus.checks import check
+from polypcount.corpus.checks import IMAGE_SUFFIXES, check
 from polypcount.corpus.corpus import Corpus, concatenate
 from polypcount.corpus.findings import Finding, Findings
 from polypcount.corpus.folder import is_corpus, refuse_unsuitable
@@ -11,6 +11,7 @@ from polypcount.corpus.records import Polyp, Video
 from polypcount.corpus.tracklets import Tracklets
 
 __all__ = [
+    "IMAGE_SUFFIXES",
     "Boxes",
     "Corpus",
     "Finding",

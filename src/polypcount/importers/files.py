@@ -5,12 +5,25 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from polypcount.corpus import IMAGE_SUFFIXES
 from polypcount.errors import FileError
 from polypcount.importers.numbering import natural_key
 
-IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".tif", ".tiff", ".bmp"})
 _LARGEST_TEXT_BYTES = 1 << 31
 _DEEPEST_FOLDER = 32
+
+__all__ = [
+    "IMAGE_SUFFIXES",
+    "all_folders",
+    "files_by_stem",
+    "list_files",
+    "list_folder",
+    "names_in",
+    "read_bytes",
+    "read_table",
+    "read_text",
+    "subfolders",
+]
 
 
 def read_bytes(path: Path, largest: int = _LARGEST_TEXT_BYTES) -> bytes:
@@ -54,6 +67,16 @@ def list_folder(folder: Path) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
             return sorted(entries, key=lambda entry: natural_key(entry.name))
+    except OSError as problem:
+        raise FileError(f"{folder} cannot be listed: {problem.strerror}") from None
+
+
+def names_in(folder: Path) -> Iterator[str]:
+    """Names of a folder's entries as they come, for folders of tens of thousands, where sorting would tell."""
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                yield entry.name
     except OSError as problem:
         raise FileError(f"{folder} cannot be listed: {problem.strerror}") from None
 

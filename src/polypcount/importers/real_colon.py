@@ -19,7 +19,7 @@ from polypcount.corpus import Corpus, Polyp, Video, concatenate
 from polypcount.errors import DataError, FileError
 from polypcount.importers import archive
 from polypcount.importers.decimals import decimal, whole
-from polypcount.importers.files import IMAGE_SUFFIXES, list_folder, read_table
+from polypcount.importers.files import IMAGE_SUFFIXES, list_folder, names_in, read_table
 from polypcount.importers.numbering import last_number
 from polypcount.importers.options import Options
 from polypcount.importers.problems import Problems
@@ -86,11 +86,7 @@ def find_annotations(root: Path) -> dict[str, Path]:
 
 def _has_xml(folder: Path) -> bool:
     """Whether a folder has an annotation, or is only the beginning of an extraction."""
-    try:
-        with os.scandir(folder) as entries:
-            return any(entry.name.lower().endswith(".xml") for entry in entries)
-    except OSError as problem:
-        raise FileError(f"{folder} cannot be listed: {problem.strerror}") from None
+    return any(name.lower().endswith(".xml") for name in names_in(folder))
 
 
 def split_of(video: str) -> str:
@@ -141,7 +137,7 @@ def read_video(
 def _listed_images(frames: Path, video: Video, problems: Problems) -> tuple[list[int], list[str]] | None:
     """Frame and name of each image; None where the k-th image is frame k, as it is in a whole download."""
     # Bare names: a folder has tens of thousands, and the corpus puts them in order.
-    split_names = [(*os.path.splitext(name), name) for name in os.listdir(frames)]  # noqa: PTH208
+    split_names = [(*os.path.splitext(name), name) for name in names_in(frames)]
     numbered = [
         (last_number(stem), name)
         for stem, suffix, name in split_names
