@@ -5,7 +5,7 @@ class PolypcountError(Exception):
     """Parent of all of them. The command line prints the message alone and ends with exit code 2."""
 
 
-class DataError(PolypcountError):
+class DataError(PolypcountError, ValueError):
     """A value breaks a rule of the type it was meant for; the message names the row or the id."""
 
 

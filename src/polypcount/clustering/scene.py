@@ -1,0 +1,70 @@
+"""The tracklets of one video, as the methods see them."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from polypcount.clustering.constraints import Constraints
+from polypcount.clustering.similarity import Matrix, VisualSimilarity, temporal_adjacency, visual_similarity
+from polypcount.errors import DataError
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """What is known of the n tracklets of one video.
+
+    vectors: float[n, d], their embeddings.
+    positions: float64[n], where in the video each lies, as a share of its length; None where no method asks.
+    constraints: pairs that cannot or must be one polyp.
+    truth: int[n], the polyp of each, for the oracle alone; None where nobody knows.
+    """
+
+    vectors: NDArray[np.floating]
+    positions: NDArray[np.float64] | None = None
+    constraints: Constraints = field(default_factory=lambda: Constraints(0))
+    truth: NDArray[np.integer] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        vectors: ArrayLike,
+        positions: ArrayLike | None = None,
+        cannot_link: ArrayLike | None = None,
+        must_link: ArrayLike | None = None,
+        truth: ArrayLike | None = None,
+    ) -> "Scene":
+        """Check and convert what a caller has."""
+        rows = np.asarray(vectors)
+        if rows.ndim != 2 or rows.dtype.kind not in "fiu":
+            raise DataError(f"vectors must be numbers of the shape [n, d], found {rows.dtype} {list(rows.shape)}")
+        if not np.isfinite(rows).all():
+            bad = int(np.argmax(~np.isfinite(rows).all(axis=1)))
+            raise DataError(f"vectors must be finite, found {rows[bad][~np.isfinite(rows[bad])][0]} in row {bad}")
+        places = None if positions is None else np.asarray(positions, np.float64)
+        known = None if truth is None else np.asarray(truth)
+        for name, column in (("positions", places), ("truth", known)):
+            if column is not None and column.shape != rows.shape[:1]:
+                raise DataError(
+                    f"{name} must have one value for each of the {len(rows)} tracklets, found {list(column.shape)}"
+                )
+        none = np.empty((0, 2), np.int32)
+        constraints = Constraints(
+            len(rows),
+            np.asarray(none if cannot_link is None else cannot_link),
+            np.asarray(none if must_link is None else must_link),
+        )
+        return cls(rows, places, constraints, known)
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    def visual(self, kind: VisualSimilarity) -> Matrix:
+        """How alike they look, float64[units, units]."""
+        return self.constraints.unite(visual_similarity(self.vectors, kind))
+
+    def temporal(self, gamma: float) -> Matrix:
+        """How near in time they are, float64[units, units]."""
+        if self.positions is None:
+            raise DataError("this method looks at time: give the positions of the tracklets")
+        return self.constraints.unite(temporal_adjacency(self.positions, gamma))
