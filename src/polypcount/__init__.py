@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from polypcount.version import __version__
 
 if TYPE_CHECKING:
-    from polypcount.corpus import Corpus, check, concatenate
+    from polypcount.corpus import Corpus, Embeddings, check, concatenate
     from polypcount.errors import PolypcountError
+    from polypcount.evaluation import leave_one_out
     from polypcount.importers import merge, read_corpus, write_boxes
     from polypcount.simulate import simulate_timelines
     from polypcount.tracking import fragments, link_tracklets
@@ -18,9 +19,11 @@ if TYPE_CHECKING:
 
 _HOME_OF = {
     "Corpus": "polypcount.corpus",
+    "Embeddings": "polypcount.corpus",
     "check": "polypcount.corpus",
     "concatenate": "polypcount.corpus",
     "PolypcountError": "polypcount.errors",
+    "leave_one_out": "polypcount.evaluation",
     "merge": "polypcount.importers",
     "read_corpus": "polypcount.importers",
     "write_boxes": "polypcount.importers",
@@ -31,11 +34,13 @@ _HOME_OF = {
 
 __all__ = [
     "Corpus",
+    "Embeddings",
     "PolypcountError",
     "__version__",
     "check",
     "concatenate",
     "fragments",
+    "leave_one_out",
     "link_tracklets",
     "merge",
     "read_corpus",

@@ -158,3 +158,18 @@ def test_bad_data() -> None:
         TimeOnly().fit(np.ones((3, 2)), positions=[0.1, np.nan, 0.3])
     with pytest.raises(DataError, match=r"positions must have one value for each of the 3 tracklets, found \[2\]"):
         TimeOnly().fit(np.ones((3, 2)), positions=[0.1, 0.3])
+
+
+@pytest.mark.parametrize("kind", [kind for kind in METHODS.values() if kind is not Oracle], ids=lambda k: k.name)
+@settings(max_examples=40)
+@given(seed=SEEDS, count=st.integers(2, 20))
+def test_neither_order_nor_a_shift_in_time_changes_groups(kind: type[Method], seed: int, count: int) -> None:
+    rng = np.random.default_rng(seed)
+    vectors, frames = rng.normal(size=(count, 5)), np.sort(rng.choice(100_000, count, replace=False))
+    here = kind().fit(vectors, positions=frames, duration=110_000)
+    there = kind().fit(vectors, positions=frames + int(rng.integers(1, 10_000)), duration=110_000)
+    assert there.labels_.tolist() == here.labels_.tolist()
+    if not issubclass(kind, AffinityPropagation):  # which decides by order who stands for a pair, as its docstring says
+        order = rng.permutation(count)
+        there = kind().fit(vectors[order], positions=frames[order], duration=110_000)
+        assert partition(there.labels_) == partition(here.labels_[order])

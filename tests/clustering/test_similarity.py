@@ -55,6 +55,15 @@ def test_temporal_adjacency_equals_the_plain_calculation(positions: list[float],
     assert temporal_adjacency(positions, gamma).tolist() == pytest.approx(np.array(expected), abs=1e-9)
 
 
+def test_positions_may_be_frames_and_then_start_anywhere() -> None:
+    frames = np.array([100, 350, 1000, 70_000])
+    shares = temporal_adjacency(frames / 90_000, 3.5)
+    assert temporal_adjacency(frames, 3.5, 90_000) == pytest.approx(shares, abs=1e-12)
+    assert (temporal_adjacency(frames, 3.5, 90_000) == temporal_adjacency(frames + 12_345, 3.5, 90_000)).all()
+    with pytest.raises(DataError, match="the duration must be a number above 0, found 0"):
+        temporal_adjacency(frames, 1, 0)
+
+
 def test_fusion() -> None:
     visual, temporal = np.array([[1, 0.4], [0.4, 1]]), np.array([[1, 0.0], [0.0, 1]])
     assert fuse(visual, temporal, 0.25).tolist() == [[1, 0.1], [0.1, 1]]

@@ -88,6 +88,7 @@ class Method(ClusterMixin, BaseEstimator):  # type: ignore[misc,unused-ignore]
         y: ArrayLike | None = None,
         *,
         positions: ArrayLike | None = None,
+        duration: float = 1.0,
         cannot_link: ArrayLike | None = None,
         must_link: ArrayLike | None = None,
     ) -> Self:
@@ -95,11 +96,11 @@ class Method(ClusterMixin, BaseEstimator):  # type: ignore[misc,unused-ignore]
 
         X: float[n, d], their vectors; none at all is fine and gives no group.
         y: int[n], their polyps; only the oracle looks at them.
-        positions: float[n], where in the video each lies, as a share of its length.
+        positions: float[n], where in the video each lies; duration: its length in the same unit, 1 for shares.
         cannot_link, must_link: int[m, 2], pairs of rows that cannot or must be one polyp.
         """
         vectors = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=0)
-        self.grouping_ = self.group(Scene.of(vectors, positions, cannot_link, must_link, y))
+        self.grouping_ = self.group(Scene.of(vectors, positions, cannot_link, must_link, y, duration=duration))
         self.labels_ = self.grouping_.labels
         if "max_iter" in self.get_params():
             self.n_iter_ = self.grouping_.iterations

@@ -135,7 +135,11 @@ class Threshold(SimilarityMethod):
 
 
 class AffinityPropagation(SimilarityMethod):
-    """Affinity propagation on the similarity of looks; the higher the preference, the more groups."""
+    """Affinity propagation on the similarity of looks; the higher the preference, the more groups.
+
+    Either of two tracklets could stand for the pair of them equally well. That is decided by their order, as in
+    scikit-learn, so give them in order of time, as `Embeddings` does.
+    """
 
     name = "ap"
     points_are_costly = True
@@ -232,12 +236,14 @@ class TimeOnly(AffinityPropagation):
         convergence_iter: int = 50,
         random_state: int = 42,
     ) -> None:
-        self.preference = preference
+        super().__init__(
+            preference,
+            damping=damping,
+            max_iter=max_iter,
+            convergence_iter=convergence_iter,
+            random_state=random_state,
+        )
         self.gamma = gamma
-        self.damping = damping
-        self.max_iter = max_iter
-        self.convergence_iter = convergence_iter
-        self.random_state = random_state
 
 
 class Agglomerative(SimilarityMethod):

@@ -15,13 +15,15 @@ class Scene:
     """What is known of the n tracklets of one video.
 
     vectors: float[n, d], their embeddings.
-    positions: float64[n], where in the video each lies, as a share of its length; None where no method asks.
+    positions: float64[n], where in the video each lies; None where no method asks.
+    duration: the video's length in the unit of the positions.
     constraints: pairs that cannot or must be one polyp.
     truth: int[n], the polyp of each, for the oracle alone; None where nobody knows.
     """
 
     vectors: NDArray[np.floating]
     positions: NDArray[np.float64] | None = None
+    duration: float = 1.0
     constraints: Constraints = field(default_factory=lambda: Constraints(0))
     truth: NDArray[np.integer] | None = None
 
@@ -33,6 +35,8 @@ class Scene:
         cannot_link: ArrayLike | None = None,
         must_link: ArrayLike | None = None,
         truth: ArrayLike | None = None,
+        *,
+        duration: float = 1.0,
     ) -> "Scene":
         """Check and convert what a caller has."""
         rows = np.asarray(vectors)
@@ -54,7 +58,7 @@ class Scene:
             np.asarray(none if cannot_link is None else cannot_link),
             np.asarray(none if must_link is None else must_link),
         )
-        return cls(rows, places, constraints, known)
+        return cls(rows, places, duration, constraints, known)
 
     def __len__(self) -> int:
         return len(self.vectors)
@@ -67,4 +71,4 @@ class Scene:
         """How near in time they are, float64[units, units]."""
         if self.positions is None:
             raise DataError("this method looks at time: give the positions of the tracklets")
-        return self.constraints.unite(temporal_adjacency(self.positions, gamma))
+        return self.constraints.unite(temporal_adjacency(self.positions, gamma, self.duration))

@@ -32,18 +32,27 @@ def visual_similarity(vectors: ArrayLike, kind: VisualSimilarity = "cosine") -> 
         distance: Matrix = cdist(rows, rows)
         # All at one distance are all alike, as a constant matrix is by the rule of `minmax`.
         return 1 - minmax(distance) if distance.size and np.ptp(distance) > 0 else np.ones_like(distance)
-    largest = np.abs(rows).max(axis=1, keepdims=True, initial=0)
-    scaled = rows / np.where(largest > 0, largest, 1)  # so that no square overflows or vanishes
-    length = np.linalg.norm(scaled, axis=1, keepdims=True)
-    unit = scaled / np.where(length > 0, length, 1)
+    unit = unit_vectors(rows)
     similarity: Matrix = np.clip((1 + unit @ unit.T) / 2, 0, 1)
     similarity = (similarity + similarity.T) / 2
     np.fill_diagonal(similarity, 1)
     return similarity
 
 
-def temporal_adjacency(positions: ArrayLike, gamma: float) -> Matrix:
-    """minmax(exp(-gamma * abs(p_i - p_j))) of positions [n], which are shares of the video's length."""
+def unit_vectors(rows: Matrix) -> Matrix:
+    """The same directions [n, d] with the length 1; a zero vector stays one."""
+    largest = np.abs(rows).max(axis=1, keepdims=True, initial=0)
+    scaled = rows / np.where(largest > 0, largest, 1)  # so that no square overflows or vanishes
+    length = np.linalg.norm(scaled, axis=1, keepdims=True)
+    return np.asarray(scaled / np.where(length > 0, length, 1))
+
+
+def temporal_adjacency(positions: ArrayLike, gamma: float, duration: float = 1.0) -> Matrix:
+    """minmax(exp(-gamma * abs(p_i - p_j) / duration)) of positions [n].
+
+    duration: the video's length in the unit of the positions; 1 for positions that are shares of it. Frame numbers with
+    the number of frames are best, as their differences are exact and so do not depend on where counting starts.
+    """
     places = np.asarray(positions, np.float64)
     if places.ndim != 1:
         raise DataError(f"positions must have the shape [n], found {list(places.shape)}")
@@ -51,7 +60,9 @@ def temporal_adjacency(positions: ArrayLike, gamma: float) -> Matrix:
         raise DataError(f"tracklet {int(np.argmax(~np.isfinite(places)))} has no position")
     if not (np.isfinite(gamma) and gamma >= 0):
         raise DataError(f"gamma must be a number of at least 0, found {gamma}")
-    return minmax(np.exp(-gamma * np.abs(places[:, None] - places)))
+    if not (np.isfinite(duration) and duration > 0):
+        raise DataError(f"the duration must be a number above 0, found {duration}")
+    return minmax(np.exp(-gamma * (np.abs(places[:, None] - places) / duration)))
 
 
 def fuse(visual: Matrix, temporal: Matrix, alpha: float, how: Fusion = "sum") -> Matrix:

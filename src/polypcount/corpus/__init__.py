@@ -3,17 +3,20 @@
 from polypcount.corpus.boxes import Boxes, FrameFiles
 from polypcount.corpus.checks import IMAGE_SUFFIXES, check
 from polypcount.corpus.corpus import Corpus, concatenate
+from polypcount.corpus.embeddings import Embeddings
 from polypcount.corpus.findings import Finding, Findings
 from polypcount.corpus.folder import is_corpus, refuse_unsuitable
 from polypcount.corpus.geometry import iou
 from polypcount.corpus.provenance import Provenance
 from polypcount.corpus.records import Polyp, Video
+from polypcount.corpus.together import tracklets_together
 from polypcount.corpus.tracklets import Tracklets
 
 __all__ = [
     "IMAGE_SUFFIXES",
     "Boxes",
     "Corpus",
+    "Embeddings",
     "Finding",
     "Findings",
     "FrameFiles",
@@ -26,4 +29,5 @@ __all__ = [
     "iou",
     "is_corpus",
     "refuse_unsuitable",
+    "tracklets_together",
 ]

@@ -28,6 +28,7 @@ from polypcount.corpus.corpus import Corpus
 from polypcount.corpus.provenance import Provenance
 from polypcount.corpus.records import Polyp, Video
 from polypcount.errors import DataError, FileError
+from polypcount.whole import flush
 
 FORMAT = "polypcount-corpus"
 FORMAT_VERSION = 1
@@ -69,14 +70,14 @@ def save(corpus: Corpus, folder: Path) -> Path:
         for table, content in _tables(corpus, folder).items():
             path = unfinished / f"{table}.parquet"
             pq.write_table(content, path, compression="zstd")
-            _flush(path)
-        _flush(unfinished)
+            flush(path)
+        flush(unfinished)
         unfinished.rename(folder / name)
         draft = folder / name / MANIFEST
         draft.write_text(json.dumps(_describe(corpus, name), indent=2) + "\n", encoding="utf-8")
-        _flush(draft)
+        flush(draft)
         draft.replace(manifest)
-        _flush(folder)
+        flush(folder)
     except BaseException as problem:
         shutil.rmtree(unfinished, ignore_errors=True)
         if _tables_named_by(manifest) != name:
@@ -263,18 +264,6 @@ def _remove_leftovers(folder: Path, current: str, replaced: str | None) -> None:
             patience = _WRITING_SECONDS if entry.name.startswith(".") else _FINISHING_SECONDS
             if name == replaced or time.time() - entry.stat().st_mtime > patience:
                 shutil.rmtree(entry, ignore_errors=True)
-
-
-def _flush(path: Path) -> None:
-    """See that file or folder has reached the disk, where the system can say so."""
-    try:
-        handle = os.open(path, os.O_RDONLY)
-    except PermissionError:  # a folder on Windows
-        return
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _reason(problem: BaseException) -> str:

@@ -1,0 +1,38 @@
+"""How good a grouping is, how good the vectors behind it are, and what that is on average over videos."""
+
+from polypcount.evaluation.leave_one_out import leave_one_out
+from polypcount.evaluation.pairs import PairCounts, SweepCounts, pair_counts, sweep_counts
+from polypcount.evaluation.retrieval import (
+    ReidentificationScores,
+    RetrievalScores,
+    reidentification_scores,
+    retrieval_scores,
+)
+from polypcount.evaluation.scores import VideoScores, score_video
+from polypcount.evaluation.selection import RULES, Rule, choose
+from polypcount.evaluation.study import Fold, MethodStudy, RuleStudy, Study
+from polypcount.evaluation.summary import Mean, mean_of, summarise
+
+__all__ = [
+    "RULES",
+    "Fold",
+    "Mean",
+    "MethodStudy",
+    "PairCounts",
+    "ReidentificationScores",
+    "RetrievalScores",
+    "Rule",
+    "RuleStudy",
+    "Study",
+    "SweepCounts",
+    "VideoScores",
+    "choose",
+    "leave_one_out",
+    "mean_of",
+    "pair_counts",
+    "reidentification_scores",
+    "retrieval_scores",
+    "score_video",
+    "summarise",
+    "sweep_counts",
+]

@@ -1,0 +1,144 @@
+"""`polypcount study`, run as its user would."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from polypcount.corpus import Embeddings
+from tests.conftest import Run
+from tests.evaluation.embedded import embedded
+
+
+@pytest.fixture(scope="module")
+def vectors(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four videos with one to three polyps."""
+    return embedded([[5, 4], [6], [3, 2, 4], [2, 2]], seed=1).save(tmp_path_factory.mktemp("vectors") / "a.parquet")
+
+
+def test_a_study_has_tables_figures_and_everything_as_json(polypcount: Run, vectors: Path, tmp_path: Path) -> None:
+    out = tmp_path / "study"
+    options = ("--grid", "coarse", "--target-fpr", 0.1, "--out", out)
+    done = polypcount("study", vectors, "--methods", "threshold,ap,temporal-ap", *options)
+    assert done.returncode == 0, done.stderr
+    assert "temporal-ap" in done.stdout
+    assert {path.name for path in out.iterdir()} == {
+        "study.json", "summary.md", "summary.csv", "summary.tex", "videos.md", "videos.csv", "videos.tex", "vectors.md",
+        "figures", "sweeps",
+    }  # fmt: skip
+    study = json.loads((out / "study.json").read_text())
+    assert study["embeddings"]["content_hash"] == Embeddings.load(vectors).content_hash
+    assert study["settings"]["target_fpr"] == 0.1
+    assert [one["method"] for one in study["methods"]] == [
+        "none", "threshold", "ap", "temporal-ap", "time-only", "oracle",
+    ]  # fmt: skip
+    folds = {
+        (one["method"], rule["rule"], fold["video"]): fold
+        for one in study["methods"]
+        for rule in one["rules"]
+        for fold in rule["folds"]
+    }
+    assert folds["oracle", "fixed", "v2"]["scores"]["fr"] == 1
+    assert folds["none", "fixed", "v1"]["scores"]["fpr"] is None, "undefined is null"
+    assert folds["temporal-ap", "closest", "v0"]["parameters"].keys() == {"gamma", "alpha", "preference"}
+    with (out / "videos.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == len(folds) == 4 * (2 + 4 * 2)
+    for row in rows:
+        fold = folds[row["method"], row["rule"], row["video"]]
+        assert float(row["fr"]) == fold["scores"]["fr"]
+        assert row["fpr"] == ("" if fold["scores"]["fpr"] is None else str(fold["scores"]["fpr"]))
+    with (out / "summary.csv").open() as file:
+        means = {(row["method"], row["rule"], row["score"]): row for row in csv.DictReader(file)}
+    frs = [fold["scores"]["fr"] for key, fold in folds.items() if key[:2] == ("ap", "closest")]
+    assert float(means["ap", "closest", "fr"]["mean"]) == pytest.approx(np.mean(frs))
+    assert means["ap", "closest", "fpr"]["count"] == "3"
+    assert "3 of 4 videos" in (out / "summary.md").read_text()
+    figures = {path.name for path in (out / "figures").iterdir()}
+    assert {"fr-against-fpr.png", "fr-per-video.png", "000-v0-timeline.png", "003-v3-similarities.png"} <= figures
+    assert len(figures) == 2 + 2 * 4
+    for path in (out / "figures").iterdir():
+        assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_fixed_parameters_other_options_and_replacing(polypcount: Run, vectors: Path, tmp_path: Path) -> None:
+    out = tmp_path / "study"
+    fixed = ("--fix", "alpha=0.4, gamma=3,preference=0.3", "--similarity", "cosine", "--cannot-link", "--draw", "v1")
+    done = polypcount("study", vectors, "--methods", "temporal-ap", "--out", out, *fixed)
+    assert done.returncode == 0, done.stderr
+    study = json.loads((out / "study.json").read_text())
+    chosen = {one["method"]: one["rules"][0]["folds"][0]["parameters"] for one in study["methods"]}
+    assert chosen["temporal-ap"] == {"gamma": 3, "alpha": 0.4, "preference": 0.3}
+    assert chosen["time-only"] == {"gamma": 3, "preference": 0.3}
+    assert (out / "figures" / "001-v1-timeline.png").exists()
+    assert not (out / "figures" / "000-v0-timeline.png").exists()
+    again = polypcount("study", vectors, "--methods", "ap", "--grid", "coarse", "--out", out)
+    assert again.returncode == 2
+    assert "holds a study already; choose another folder, or replace it with --force" in again.stderr
+    forced = polypcount(
+        "study", vectors, "--methods", "ap", "--grid", "coarse", "--out", out, "--force", "--draw", "none"
+    )
+    assert forced.returncode == 0, forced.stderr
+    assert json.loads((out / "study.json").read_text())["settings"]["grid"] == "coarse"
+
+
+def test_it_goes_on_after_an_interruption(tmp_path: Path) -> None:
+    vectors = embedded([[30, 30], [40, 20], [25, 35], [20, 50]], seed=2).save(tmp_path / "a.npz")
+    out = tmp_path / "study"
+    program = [str(Path(sys.executable).with_name("polypcount")), "study", str(vectors), "--methods", "temporal-ap"]
+    program += ["--out", str(out), "--draw", "none"]
+    running = subprocess.Popen(program, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while running.poll() is None and not list((out / "sweeps").glob("temporal-ap-*.npz")):
+        time.sleep(0.05)
+    assert running.poll() is None, "it was to be killed on its way"
+    os.kill(running.pid, signal.SIGKILL)
+    running.wait()
+    assert not (out / "study.json").exists()
+    before = {path: path.stat().st_mtime_ns for path in (out / "sweeps").glob("*.npz")}
+    assert before
+    done = subprocess.run(program, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (out / "study.json").exists()
+    assert all(path.stat().st_mtime_ns == when for path, when in before.items()), "what was there was used"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--methods", "kmeans"), "there is no method 'kmeans'; there are: none, threshold"),
+        (("--fix", "alpha"), "--fix takes NAME=VALUE"),
+        (("--fix", "alhpa=1"), "no parameter alhpa of"),
+        (("--target-fpr", "0"), "target FPR must be above 0 and at most 1"),
+        (
+            ("--draw", "nobody", "--grid", "coarse", "--methods", "threshold"),
+            "--draw: there is no video nobody; there are: v0",
+        ),
+        (("--min-frames", "1000"), "no tracklet of a known polyp to study"),
+    ],
+)
+def test_bad_options_give_one_line(
+    polypcount: Run, vectors: Path, tmp_path: Path, options: tuple[str, ...], message: str
+) -> None:
+    done = polypcount("study", vectors, "--out", tmp_path / "study", *options)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "study" / "study.json").exists()
+
+
+def test_bad_places_give_one_line(polypcount: Run, vectors: Path, tmp_path: Path) -> None:
+    for out, message in ((vectors, "is a file; a study is written to a folder"), (vectors.parent, "not empty and not")):
+        done = polypcount("study", vectors, "--out", out)
+        assert done.returncode == 2
+        assert message in done.stderr
+    done = polypcount("study", tmp_path / "nothing.npz", "--out", tmp_path / "study")
+    assert done.returncode == 2
+    assert "nothing.npz does not exist" in done.stderr
+    assert not (tmp_path / "study").exists()
