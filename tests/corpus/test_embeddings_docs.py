@@ -17,11 +17,14 @@ def test_the_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     blocks = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     for block in blocks:
         exec(block, names)
     mine, gathered = Embeddings.load("mine.parquet"), Embeddings.load("mine-gathered.parquet")
-    assert capsys.readouterr().out == f"{len(mine)} tracklets of {len(mine.polyps)} polyps in 19 videos\n"
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == f"{len(mine)} tracklets of {len(mine.polyps)} polyps in 19 videos"
+    assert re.fullmatch(r"FR [1-9]\.\d\d at FPR 0\.\d{3}", second)
+    assert (tmp_path / "study" / "study.json").exists()
     for name in ("video", "start_frame", "stop_frame", "box_count", "vectors"):
         assert np.array_equal(getattr(mine, name), getattr(gathered, name))
     assert [mine.polyps[row].id for row in mine.polyp] == [gathered.polyps[row].id for row in gathered.polyp]

@@ -302,7 +302,11 @@ class TemporalAgglomerative(Agglomerative):
     name = "temporal-agglomerative"
     needs_positions = True
     presets: ClassVar = {
-        preset: {"gamma": GAMMAS[preset], "alpha": ALPHAS[preset], "threshold": THRESHOLDS[preset]}
+        preset: {
+            "gamma": GAMMAS[preset],
+            "alpha": ALPHAS[preset],
+            "threshold": THRESHOLDS["coarse" if preset == "coarse" else "paper"],
+        }
         for preset in _PRESETS
     }
 
