@@ -36,26 +36,25 @@ def tracklet_positions(
     return np.asarray(frames / np.array(per_video, np.float64)[tracklets.video])
 
 
-def fragment_positions(pieces: Fragments, tracklets: Tracklets, boxes: Boxes) -> NDArray[np.float64]:
-    """Position of each fragment in the life of its polyp, float64[n], as the temporally-aware loss takes it.
+def box_positions(boxes: Boxes) -> NDArray[np.float64]:
+    """Position of each box in the life of its polyp, float64[n], as the temporally-aware loss takes it.
 
-    (first frame of the fragment - first frame of the polyp) / (last - first frame of the polyp), where the polyp's
-    frames are those of all its boxes in the video, and a span of 0 counts as 1. NaN without a polyp.
+    (frame - first frame of the polyp) / (last - first frame of the polyp), where the polyp's frames are those of all
+    its boxes in the video, and a span of 0 counts as 1. NaN without a polyp.
     """
-    if len(tracklets.label) != len(boxes):
-        raise DataError(f"tracklets are of {len(tracklets.label)} boxes, given are {len(boxes)}")
-    polyp, video = tracklets.polyp[pieces.tracklet], tracklets.video[pieces.tracklet]
-    frame = boxes.frame[pieces.rows[pieces.offsets[:-1]]].astype(np.float64)
-    owner = _owner(boxes.video, boxes.polyp)
+    owner = (boxes.video.astype(np.int64) << 32) | (boxes.polyp.astype(np.int64) + 1)
     names, which = np.unique(owner, return_inverse=True)
     first = np.full(len(names), np.inf)
     last = np.full(len(names), -np.inf)
     np.minimum.at(first, which, boxes.frame)
     np.maximum.at(last, which, boxes.frame)
-    mine = np.searchsorted(names, _owner(video, polyp))
-    position = (frame - first[mine]) / np.maximum(last[mine] - first[mine], 1)
-    return np.where(polyp >= 0, position, np.nan)
+    position = (boxes.frame - first[which]) / np.maximum(last - first, 1)[which]
+    return np.where(boxes.polyp >= 0, position, np.nan)
 
 
-def _owner(video: NDArray[np.int32], polyp: NDArray[np.int32]) -> NDArray[np.int64]:
-    return (video.astype(np.int64) << 32) | (polyp.astype(np.int64) + 1)
+def fragment_positions(pieces: Fragments, tracklets: Tracklets, boxes: Boxes) -> NDArray[np.float64]:
+    """Position of each fragment in the life of its polyp, float64[n]: that of its first box. NaN without a polyp."""
+    if len(tracklets.label) != len(boxes):
+        raise DataError(f"tracklets are of {len(tracklets.label)} boxes, given are {len(boxes)}")
+    position = box_positions(boxes)[pieces.rows[pieces.offsets[:-1]]]
+    return np.where(tracklets.polyp[pieces.tracklet] >= 0, position, np.nan)

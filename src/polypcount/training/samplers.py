@@ -1,0 +1,248 @@
+"""View samplers: what goes into each batch of an epoch.
+
+Every sampler is made from boxes and their tracklets, and gives the batches of an epoch by its number: the same seed and
+epoch give the same batches, in every process and after every restart, and another epoch gives others.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from polypcount.corpus import Boxes, Tracklets
+from polypcount.errors import DataError
+from polypcount.tracking import box_positions, fragments
+from polypcount.training.batches import Batch, Rows, batch_of
+
+
+class Sampler(Protocol):
+    """What training asks of a sampler."""
+
+    @property
+    def use(self) -> str:
+        """One line: how many polyps, tracklets and fragments it can use, and why the rest is left out."""
+
+    def batches(self, epoch: int) -> Iterator[Batch]:
+        """The batches of one epoch."""
+
+
+@dataclass(frozen=True)
+class NeighbourSettings:
+    """SFE: two frames of one polyp. spread: standard deviation of the second's place in the polyp's list of boxes."""
+
+    samples: int = 128
+    spread: float = 30.0
+    samples_per_epoch: int | None = None
+    seed: int = 0
+
+
+class NeighbouringFrames:
+    """Two frames of the same polyp, the second near the first in the list of the polyp's boxes by time.
+
+    Every box is the first frame of a sample once in an epoch, or as many as `samples_per_epoch`; its place in the list
+    plus a normal number, kept within the list, is the second, drawn again while it is the first itself. A polyp with
+    one box has no second.
+    """
+
+    def __init__(self, boxes: Boxes, settings: NeighbourSettings | None = None) -> None:
+        self.settings = settings or NeighbourSettings()
+        _at_least(1, samples=self.settings.samples, samples_per_epoch=self.settings.samples_per_epoch or 1)
+        if not self.settings.spread > 0:
+            raise DataError(f"spread must be above 0, found {self.settings.spread}")
+        owned = np.flatnonzero(boxes.polyp >= 0)
+        order = owned[np.lexsort((boxes.frame[owned], boxes.polyp[owned]))]
+        polyps, first, counts = np.unique(boxes.polyp[order], return_index=True, return_counts=True)
+        keep = np.repeat(counts > 1, counts)
+        self._order, self._usable = order, np.flatnonzero(keep)
+        self._first, self._count = np.repeat(first, counts), np.repeat(counts, counts)
+        self._polyp, self._positions = boxes.polyp, box_positions(boxes)
+        self.use = (
+            f"{np.count_nonzero(counts > 1)} of {len(polyps)} polyps, {len(self._usable)} of {len(boxes)} boxes; "
+            "the rest have no polyp, or are its only box"
+        )
+        if not len(self._usable):
+            raise DataError(f"no pair of frames to learn from: {self.use}")
+
+    def batches(self, epoch: int) -> Iterator[Batch]:
+        """Samples in random order; the last batch may be smaller."""
+        rng = np.random.default_rng([self.settings.seed, epoch])
+        wanted = self.settings.samples_per_epoch or len(self._usable)
+        rounds = -(-wanted // len(self._usable))
+        places = np.concatenate([rng.permutation(self._usable) for _ in range(rounds)])[:wanted]
+        for start in range(0, wanted, self.settings.samples):
+            chosen = places[start : start + self.settings.samples]
+            others = self._near(chosen, rng)
+            rows = self._order[np.stack([chosen, others], axis=1).ravel()]
+            yield batch_of(
+                [rows[k : k + 1] for k in range(len(rows))],
+                self._polyp[rows].tolist(),
+                np.repeat(np.arange(start, start + len(chosen)), 2).tolist(),
+                self._positions,
+            )
+
+    def _near(self, places: Rows, rng: np.random.Generator) -> Rows:
+        first, count = self._first[places], self._count[places]
+        others = places.copy()
+        while (again := others == places).any():
+            moved = np.rint(rng.normal(places[again], self.settings.spread)).astype(np.int64)
+            others[again] = np.clip(moved, first[again], first[again] + count[again] - 1)
+        return others
+
+
+@dataclass(frozen=True)
+class SegmentSettings:
+    """MVE and TPC: two segments of a polyp.
+
+    samples: polyps in a batch. length: frames of a segment. strides: steps between them that may be drawn.
+    one_tracklet, one_tracklet_end, over_epochs: the chance that both segments are of one tracklet falls from the first
+        value to the second over so many epochs: the curriculum of TPC. With 1 and 1 it is MVE.
+    """
+
+    samples: int = 28
+    length: int = 8
+    strides: tuple[int, ...] = (1, 2, 3, 4)
+    min_frames: int = 30
+    one_tracklet: float = 1.0
+    one_tracklet_end: float = 1.0
+    over_epochs: int = 1
+    samples_per_epoch: int | None = None
+    seed: int = 0
+
+    def chance(self, epoch: int) -> float:
+        """That both segments are of one tracklet: end + (begin - end) * (1 - min((epoch + 1) / over_epochs, 1))."""
+        left = 1 - min((epoch + 1) / self.over_epochs, 1)
+        return self.one_tracklet_end + (self.one_tracklet - self.one_tracklet_end) * left
+
+
+class TrackletSegments:
+    """Two disjoint segments of one tracklet, or of two tracklets of one polyp.
+
+    A segment has `length` boxes, every stride-th. The stride is drawn with a weight of itself among those with which
+    two segments fit one after the other. A polyp with a single long tracklet always gives both segments from it.
+    """
+
+    def __init__(self, boxes: Boxes, tracklets: Tracklets, settings: SegmentSettings | None = None) -> None:
+        self.settings = settings or SegmentSettings()
+        _at_least(1, samples=self.settings.samples, length=self.settings.length, over_epochs=self.settings.over_epochs)
+        if not self.settings.strides or min(self.settings.strides) < 1:
+            raise DataError(f"strides must be whole numbers from 1, found {self.settings.strides}")
+        needed = max(self.settings.min_frames, 2 * self.settings.length * min(self.settings.strides))
+        long_enough = np.flatnonzero((tracklets.box_count >= needed) & (tracklets.polyp >= 0))
+        self._tracklets, self._positions = tracklets, box_positions(boxes)
+        polyps = np.unique(boxes.polyp[boxes.polyp >= 0])
+        owner = tracklets.polyp[long_enough]
+        self._of = {int(polyp): long_enough[owner == polyp] for polyp in np.unique(owner)}
+        several = sum(len(found) > 1 for found in self._of.values())
+        self.use = (
+            f"{len(self._of)} of {len(polyps)} polyps, {several} of them with two tracklets or more; "
+            f"{len(long_enough)} of {len(tracklets)} tracklets; the rest have no polyp or fewer than {needed} boxes"
+        )
+        if not self._of:
+            raise DataError(f"no tracklet to cut into two segments: {self.use}")
+
+    def batches(self, epoch: int) -> Iterator[Batch]:
+        """Polyps in random order, each once before any again; the last batch may be smaller."""
+        rng = np.random.default_rng([self.settings.seed, epoch])
+        polyps = np.array(list(self._of))
+        wanted = self.settings.samples_per_epoch or len(polyps)
+        rounds = -(-wanted // len(polyps))
+        chosen = np.concatenate([rng.permutation(polyps) for _ in range(rounds)])[:wanted]
+        for start in range(0, wanted, self.settings.samples):
+            views, owners, samples = [], [], []
+            for number, polyp in enumerate(chosen[start : start + self.settings.samples].tolist(), start):
+                views += self._pair(polyp, self.settings.chance(epoch), rng)
+                owners += [polyp, polyp]
+                samples += [number, number]
+            yield batch_of(views, owners, samples, self._positions)
+
+    def _pair(self, polyp: int, chance: float, rng: np.random.Generator) -> list[Rows]:
+        mine = self._of[polyp]
+        weight = np.sqrt(self._tracklets.box_count[mine])
+        both = 2 if rng.random() >= chance and len(mine) > 1 else 1
+        drawn = rng.choice(mine, both, replace=False, p=weight / weight.sum())
+        if both == 2:
+            return [self._segments(int(tracklet), 1, rng)[0] for tracklet in drawn]
+        return self._segments(int(drawn[0]), 2, rng)
+
+    def _segments(self, tracklet: int, count: int, rng: np.random.Generator) -> list[Rows]:
+        """Segments one after the other, at random places; `count` of them fit."""
+        rows, length = self._tracklets.rows(tracklet), self.settings.length
+        fitting = np.array([stride for stride in self.settings.strides if 2 * length * stride <= len(rows)])
+        stride = int(rng.choice(fitting, p=fitting / fitting.sum()))
+        spare = len(rows) - count * length * stride
+        starts = np.sort(rng.integers(0, spare + 1, count)) + np.arange(count) * length * stride
+        return [rows[start : start + length * stride : stride] for start in starts.tolist()]
+
+
+@dataclass(frozen=True)
+class PolypViewSettings:
+    """Supervised and temporally-aware: `polyps` times `views` fragments in every batch.
+
+    strict: leave out polyps with fewer fragments than views, as the published sampler does.
+    """
+
+    polyps: int = 4
+    views: int = 14
+    length: int = 8
+    stride: int = 4
+    min_frames: int = 30
+    strict: bool = False
+    seed: int = 0
+
+
+class PolypViews:
+    """Several fragments of each of several polyps.
+
+    While enough polyps have unused fragments, that many are drawn with a chance in proportion to how many they have,
+    and each gives its views from them. Where fewer are left than views, the rest are drawn from all of the polyp's
+    fragments again; with `strict`, such a polyp has no further turn.
+    """
+
+    def __init__(self, boxes: Boxes, tracklets: Tracklets, settings: PolypViewSettings | None = None) -> None:
+        self.settings = settings or PolypViewSettings()
+        _at_least(2, views=self.settings.views)
+        _at_least(1, polyps=self.settings.polyps)
+        pieces = fragments(tracklets, self.settings.length, self.settings.stride, self.settings.min_frames)
+        owner = tracklets.polyp[pieces.tracklet]
+        self._pieces, self._positions = pieces, box_positions(boxes)
+        least = self.settings.views if self.settings.strict else 1
+        every = {int(polyp): np.flatnonzero(owner == polyp) for polyp in np.unique(owner[owner >= 0])}
+        self._of = {polyp: mine for polyp, mine in every.items() if len(mine) >= least}
+        polyps = len(np.unique(boxes.polyp[boxes.polyp >= 0]))
+        used = sum(map(len, self._of.values()))
+        few = sum(len(mine) < self.settings.views for mine in self._of.values())
+        self.use = (
+            f"{len(self._of)} of {polyps} polyps, {few} of them with fewer than {self.settings.views} fragments; "
+            f"{used} of {len(pieces)} fragments of {self.settings.length} frames; the rest have no polyp, "
+            f"no tracklet of {self.settings.min_frames} boxes"
+            + (" or too few fragments (strict)" if self.settings.strict else "")
+        )
+        if len(self._of) < self.settings.polyps:
+            raise DataError(f"a batch takes {self.settings.polyps} polyps: {self.use}")
+
+    def batches(self, epoch: int) -> Iterator[Batch]:
+        """All batches are whole; which fragments are left over at the end changes from epoch to epoch."""
+        rng = np.random.default_rng([self.settings.seed, epoch])
+        left = {polyp: rng.permutation(mine) for polyp, mine in self._of.items()}
+        least = self.settings.views if self.settings.strict else 1
+        while True:
+            ready = np.array([polyp for polyp, mine in left.items() if len(mine) >= least])
+            if len(ready) < self.settings.polyps:
+                return
+            weight = np.array([len(left[polyp]) for polyp in ready.tolist()], np.float64)
+            views: list[Rows] = []
+            owners: list[int] = []
+            for polyp in rng.choice(ready, self.settings.polyps, replace=False, p=weight / weight.sum()).tolist():
+                taken, left[polyp] = np.split(left[polyp], [self.settings.views])
+                lacking = self.settings.views - len(taken)
+                taken = np.concatenate([taken, rng.choice(self._of[polyp], lacking)])
+                views += [self._pieces.rows_of(int(piece)) for piece in taken]
+                owners += [polyp] * self.settings.views
+            yield batch_of(views, owners, list(range(len(views))), self._positions)
+
+
+def _at_least(least: int, **values: int) -> None:
+    for name, value in values.items():
+        if value < least:
+            raise DataError(f"{name} must be at least {least}, found {value}")

@@ -1,0 +1,180 @@
+"""Samplers: what they promise of every batch, on simulated procedures."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from polypcount.corpus import Boxes, Corpus, Tracklets
+from polypcount.errors import DataError
+from polypcount.simulate import simulate_timelines
+from polypcount.tracking import fragments, link_tracklets
+from polypcount.training.batches import Batch
+from polypcount.training.samplers import (
+    NeighbouringFrames,
+    NeighbourSettings,
+    PolypViews,
+    PolypViewSettings,
+    Sampler,
+    SegmentSettings,
+    TrackletSegments,
+)
+
+
+@pytest.fixture(scope="module")
+def corpus() -> Corpus:
+    return simulate_timelines(6, seed=3, like="study")
+
+
+@pytest.fixture(scope="module")
+def tracklets(corpus: Corpus) -> Tracklets:
+    return link_tracklets(corpus.boxes)
+
+
+@pytest.fixture(params=["frames", "segments", "views", "strict views"])
+def sampler(request: pytest.FixtureRequest, corpus: Corpus, tracklets: Tracklets) -> Sampler:
+    if request.param == "frames":
+        return NeighbouringFrames(corpus.boxes, NeighbourSettings(samples=32, samples_per_epoch=300, seed=5))
+    if request.param == "segments":
+        return TrackletSegments(corpus.boxes, tracklets, SegmentSettings(samples=8, samples_per_epoch=50, seed=5))
+    settings = PolypViewSettings(polyps=3, views=6, strict=request.param == "strict views", seed=5)
+    return PolypViews(corpus.boxes, tracklets, settings)
+
+
+def same(a: Batch, b: Batch) -> bool:
+    return len(a) == len(b) and all(
+        np.array_equal(x, y)
+        for x, y in zip((*a.rows, a.polyp, a.sample, a.position), (*b.rows, b.polyp, b.sample, b.position), strict=True)
+    )
+
+
+def test_views_are_of_their_polyp_and_begin_at_their_position(sampler: Sampler, corpus: Corpus) -> None:
+    boxes = corpus.boxes
+    seen = 0
+    for batch in sampler.batches(0):
+        for rows, polyp, position in zip(batch.rows, batch.polyp.tolist(), batch.position.tolist(), strict=True):
+            assert (boxes.polyp[rows] == polyp).all()
+            assert (np.diff(boxes.frame[rows]) > 0).all()
+            life = boxes.frame[boxes.polyp == polyp]
+            assert position == pytest.approx((boxes.frame[rows[0]] - life.min()) / max(life.max() - life.min(), 1))
+            seen += 1
+    assert seen > 50
+
+
+def test_an_epoch_is_the_same_again_and_another_one_differs(sampler: Sampler) -> None:
+    first, again, other = (list(sampler.batches(epoch)) for epoch in (3, 3, 4))
+    assert len(first) == len(again)
+    assert all(map(same, first, again))
+    assert not all(map(same, first, other))
+
+
+def test_the_shares_of_processes_make_up_the_batch(sampler: Sampler) -> None:
+    batch = next(iter(sampler.batches(0)))
+    shares = [batch.share(rank, 3) for rank in range(3)]
+    assert sum(map(len, shares)) == len(batch)
+    firsts = sorted(
+        (int(rows[0]), int(polyp)) for share in shares for rows, polyp in zip(share.rows, share.polyp, strict=True)
+    )
+    assert firsts == sorted((int(rows[0]), int(polyp)) for rows, polyp in zip(batch.rows, batch.polyp, strict=True))
+
+
+def test_neighbouring_frames_are_two_and_near(corpus: Corpus) -> None:
+    sampler = NeighbouringFrames(corpus.boxes, NeighbourSettings(samples=64, spread=5, seed=1))
+    boxes = corpus.boxes
+    steps: list[int] = []
+    firsts: list[int] = []
+    for batch in sampler.batches(0):
+        assert all(len(rows) == 1 for rows in batch.rows)
+        for a, b in zip(batch.rows[::2], batch.rows[1::2], strict=True):
+            mine = np.flatnonzero(boxes.polyp == boxes.polyp[a[0]])
+            mine = mine[np.argsort(boxes.frame[mine], kind="stable")]
+            places = {int(row): place for place, row in enumerate(mine)} if len(steps) < 300 else {}
+            if places:
+                steps.append(places[int(b[0])] - places[int(a[0])])
+            firsts.append(int(a[0]))
+    assert 0 not in steps
+    assert 3 < np.std(steps) < 7
+    assert sorted(firsts) == np.flatnonzero(boxes.polyp >= 0).tolist(), "every box is a first frame once"
+
+
+def test_segments_are_disjoint_and_follow_each_other(corpus: Corpus, tracklets: Tracklets) -> None:
+    settings = SegmentSettings(samples=8, samples_per_epoch=200, seed=2)
+    strides = []
+    for batch in TrackletSegments(corpus.boxes, tracklets, settings).batches(0):
+        for a, b in zip(batch.rows[::2], batch.rows[1::2], strict=True):
+            assert len(a) == len(b) == 8
+            assert tracklets.label[a[0]] == tracklets.label[b[0]], "both of one tracklet"
+            assert corpus.boxes.frame[a[-1]] < corpus.boxes.frame[b[0]]
+            order = tracklets.rows(int(tracklets.label[a[0]])).tolist()
+            steps = {order.index(y) - order.index(x) for x, y in pairwise(a.tolist())}
+            assert len(steps) == 1
+            strides.append(steps.pop())
+    assert set(strides) == {1, 2, 3, 4}
+    assert strides.count(4) > strides.count(1), "drawn with a weight of itself"
+
+
+def test_the_curriculum_moves_to_two_tracklets(corpus: Corpus, tracklets: Tracklets) -> None:
+    settings = SegmentSettings(
+        samples=8, samples_per_epoch=400, one_tracklet=0.8, one_tracklet_end=0.4, over_epochs=5, seed=2
+    )
+    assert [round(settings.chance(epoch), 3) for epoch in range(7)] == [0.72, 0.64, 0.56, 0.48, 0.4, 0.4, 0.4]
+    sampler = TrackletSegments(corpus.boxes, tracklets, settings)
+    shares = []
+    for epoch in (0, 6):
+        one = [
+            tracklets.label[a[0]] == tracklets.label[b[0]]
+            for batch in sampler.batches(epoch)
+            for a, b in zip(batch.rows[::2], batch.rows[1::2], strict=True)
+        ]
+        shares.append(np.mean(one))
+    assert shares[0] > shares[1] + 0.15
+
+
+def test_polyp_views_fill_every_batch(corpus: Corpus, tracklets: Tracklets) -> None:
+    pieces = fragments(tracklets)
+    per_polyp = np.bincount(tracklets.polyp[pieces.tracklet])
+    for strict in (False, True):
+        settings = PolypViewSettings(polyps=3, views=6, strict=strict, seed=1)
+        used: list[int] = []
+        for batch in PolypViews(corpus.boxes, tracklets, settings).batches(0):
+            polyps, counts = np.unique(batch.polyp, return_counts=True)
+            assert counts.tolist() == [6, 6, 6]
+            assert all(len(rows) == 8 for rows in batch.rows)
+            if strict:
+                assert (per_polyp[polyps] >= 6).all()
+            used += [int(rows[0]) for rows in batch.rows]
+        if strict:
+            assert len(set(used)) == len(used), "no fragment twice in an epoch"
+        else:
+            assert len(set(used)) > 0.6 * len(pieces)
+
+
+def test_a_polyp_with_few_fragments_is_sampled_again(corpus: Corpus, tracklets: Tracklets) -> None:
+    settings = PolypViewSettings(polyps=2, views=500, seed=1)
+    sampler = PolypViews(corpus.boxes, tracklets, settings)
+    assert all(len(batch) == 1000 for batch in sampler.batches(0))
+    assert "with fewer than 500 fragments" in sampler.use
+    with pytest.raises(DataError, match=r"a batch takes 2 polyps: 1 of 12 .* too few fragments \(strict\)"):
+        PolypViews(corpus.boxes, tracklets, PolypViewSettings(polyps=2, views=500, strict=True))
+
+
+def test_use_is_told(corpus: Corpus, tracklets: Tracklets) -> None:
+    polyps = len(np.unique(corpus.boxes.polyp))
+    assert NeighbouringFrames(corpus.boxes).use.startswith(f"{polyps} of {polyps} polyps, {len(corpus.boxes)} of")
+    assert f"of {len(tracklets)} tracklets" in TrackletSegments(corpus.boxes, tracklets).use
+    assert f"of {len(fragments(tracklets))} fragments of 8 frames" in PolypViews(corpus.boxes, tracklets).use
+
+
+def test_nothing_to_learn_from_is_one_line() -> None:
+    boxes = Boxes([0], [0], [[0, 0, 1, 1]], polyp=[0])
+    tracklets = link_tracklets(boxes)
+    for make, message in (
+        (lambda: NeighbouringFrames(boxes), "no pair of frames to learn from: 0 of 1 polyps"),
+        (lambda: TrackletSegments(boxes, tracklets), "no tracklet to cut into two segments: 0 of 1 polyps"),
+        (lambda: PolypViews(boxes, tracklets), "a batch takes 4 polyps: 0 of 1 polyps"),
+        (lambda: PolypViews(boxes, tracklets, PolypViewSettings(views=1)), "views must be at least 2, found 1"),
+        (lambda: TrackletSegments(boxes, tracklets, SegmentSettings(strides=())), "strides must be whole numbers"),
+        (lambda: NeighbouringFrames(boxes, NeighbourSettings(spread=0)), "spread must be above 0"),
+    ):
+        with pytest.raises(DataError, match=message):
+            make()
