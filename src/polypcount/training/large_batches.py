@@ -1,0 +1,88 @@
+"""Batches too large for one device: over several processes, or in pieces, with the gradient of the whole batch."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from polypcount.errors import DataError
+
+Piece = TypeVar("Piece")
+
+
+class _Gathered(torch.autograd.Function):
+    """All processes' rows one after the other; backwards, what all of them ask of a row comes back to its owner."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor) -> Tensor:  # noqa: ARG004
+        parts = [torch.empty_like(rows) for _ in range(dist.get_world_size())]
+        dist.all_gather(parts, rows.contiguous())
+        return torch.cat(parts)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:  # noqa: ARG004
+        whole = gradients[0].contiguous()
+        dist.all_reduce(whole)
+        rows = len(whole) // dist.get_world_size()
+        return whole[dist.get_rank() * rows : (dist.get_rank() + 1) * rows]
+
+
+def gather_rows(rows: Tensor) -> Tensor:
+    """The rows of all processes, [world * n, d], in the order of the processes, with gradients to each.
+
+    Every process then has the loss of the whole batch. Its gradient to the rows of a process is the sum over processes,
+    that is `world` times that of one loss, and the mean over processes that DistributedDataParallel takes of the
+    gradients to weights makes it the gradient of one loss again. Without a process group the rows themselves.
+    """
+    if not (dist.is_available() and dist.is_initialized()) or dist.get_world_size() == 1:
+        return rows
+    counts = torch.tensor([len(rows), -len(rows)], device=rows.device)
+    dist.all_reduce(counts, dist.ReduceOp.MAX)
+    if int(counts[0]) != -int(counts[1]):
+        raise DataError(
+            f"processes must have equally many views, found {-int(counts[1])} to {int(counts[0])}: "
+            "let the batch be a multiple of the number of processes"
+        )
+    return _Gathered.apply(rows)  # type: ignore[no-any-return,no-untyped-call]
+
+
+def backward_in_pieces(
+    encode: Callable[[Piece], Tensor], pieces: Sequence[Piece], loss_of: Callable[[Tensor], Tensor]
+) -> Tensor:
+    """Add the gradient of the loss of a whole batch to the weights, with the memory of one piece; gives the loss.
+
+    All pieces are encoded without keeping what the gradient needs; the loss of all vectors together gives the gradient
+    to each vector; then every piece is encoded once more, in the same random state, and its gradient goes on to the
+    weights. It is the gradient of the whole batch, not of a sum of losses of pieces.
+
+    encode: from a piece to vectors [views, d]; it must give the same when called again, apart from random numbers.
+    loss_of: from the vectors of all pieces [n, d] to a scalar.
+    """
+    if not pieces:
+        raise DataError("there is no piece to learn from")
+    states, vectors = [], []
+    with torch.no_grad():
+        for piece in pieces:
+            states.append(_random_state())
+            vectors.append(encode(piece))
+    whole = torch.cat(vectors).requires_grad_()
+    after = _random_state()
+    loss = loss_of(whole)
+    (gradient,) = torch.autograd.grad(loss, whole)
+    for piece, state, part in zip(pieces, states, torch.split(gradient, [len(part) for part in vectors]), strict=True):
+        _set_random_state(state)
+        encode(piece).backward(part)  # type: ignore[no-untyped-call]
+    _set_random_state(after)
+    return loss.detach()
+
+
+def _random_state() -> tuple[Tensor, list[Tensor]]:
+    return torch.get_rng_state(), torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+
+
+def _set_random_state(state: tuple[Tensor, list[Tensor]]) -> None:
+    torch.set_rng_state(state[0])
+    if state[1]:
+        torch.cuda.set_rng_state_all(state[1])
