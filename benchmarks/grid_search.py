@@ -22,6 +22,8 @@ from sklearn.cluster import affinity_propagation as reference
 
 from polypcount.clustering import Grid, Scene, TemporalAffinityPropagation, fuse, sweep, temporal_adjacency
 from polypcount.clustering.similarity import visual_similarity
+from polypcount.corpus import Embeddings, Polyp, Video
+from polypcount.evaluation import leave_one_out  # noqa: F401, by the process of `peak_memory`
 from polypcount.machine import available_cores
 
 TRACKLETS = (12, 60, 9, 110, 55, 130, 80, 15, 22, 70, 225, 10, 14, 31, 18, 8, 26, 95, 60)
@@ -143,9 +145,26 @@ def growth(points: int) -> None:
         )
 
 
+def embeddings() -> Embeddings:
+    """The 19 videos as a study takes them."""
+    scenes = [simulated(*counts, place) for place, counts in enumerate(zip(TRACKLETS, POLYPS, strict=True))]
+    firsts = np.cumsum([0, *POLYPS])
+    starts = np.concatenate([scene.positions for scene in scenes if scene.positions is not None])
+    return Embeddings(
+        [Video(f"v{place}", 60_000) for place in range(len(scenes))],
+        [Polyp(f"v{place}_{k}", f"v{place}") for place, count in enumerate(POLYPS) for k in range(count)],
+        np.repeat(np.arange(len(scenes)), TRACKLETS),
+        starts,
+        starts + 40,
+        np.full(len(starts), 40),
+        np.concatenate([first + np.asarray(scene.truth) for first, scene in zip(firsts, scenes, strict=False)]),
+        np.concatenate([scene.vectors for scene in scenes]),
+    )
+
+
 def peak_memory() -> None:
-    """Ours alone over the whole grid of the largest video, in a process of its own."""
-    code = "import benchmarks.grid_search as g; g.sweep(g.METHOD, g.simulated(225, 6, 10), g.GRID); g.print_peak()"
+    """The whole study of all videos, in a process of its own."""
+    code = "import benchmarks.grid_search as g; g.leave_one_out(g.embeddings(), 'temporal-ap'); g.print_peak()"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -153,7 +172,7 @@ def print_peak() -> None:
     """Largest memory of this process so far. getrusage would count what the parent had when it started this one."""
     status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     peak = int(status["VmHWM"].split()[0]) / 1024
-    print(f"peak memory of a process that sweeps the video of 225 tracklets: {peak:.0f} MB, libraries included")
+    print(f"peak memory of a process with the study of all videos: {peak:.0f} MB, libraries included")
 
 
 if __name__ == "__main__":

@@ -78,31 +78,35 @@ def test_fixed_parameters_other_options_and_replacing(polypcount: Run, vectors: 
     assert chosen["temporal-ap"] == {"gamma": 3, "alpha": 0.4, "preference": 0.3}
     assert chosen["time-only"] == {"gamma": 3, "preference": 0.3}
     assert (out / "figures" / "001-v1-timeline.png").exists()
+    assert "fixed parameters" in (out / "summary.md").read_text()
+    assert "chosen on" not in (out / "summary.md").read_text() + (out / "videos.md").read_text()
     assert not (out / "figures" / "000-v0-timeline.png").exists()
     again = polypcount("study", vectors, "--methods", "ap", "--grid", "coarse", "--out", out)
     assert again.returncode == 2
     assert "holds a study already; choose another folder, or replace it with --force" in again.stderr
-    forced = polypcount(
-        "study", vectors, "--methods", "ap", "--grid", "coarse", "--out", out, "--force", "--draw", "none"
-    )
+    forced = polypcount("study", vectors, "--methods", "ap", "--grid", "coarse", "--out", out, "--force", "--no-draw")
     assert forced.returncode == 0, forced.stderr
     assert json.loads((out / "study.json").read_text())["settings"]["grid"] == "coarse"
+    figures = {path.name for path in (out / "figures").iterdir()}
+    assert figures == {"fr-against-fpr.png", "fr-per-video.png"}, "none of the study that was replaced"
 
 
 def test_it_goes_on_after_an_interruption(tmp_path: Path) -> None:
     vectors = embedded([[30, 30], [40, 20], [25, 35], [20, 50]], seed=2).save(tmp_path / "a.npz")
     out = tmp_path / "study"
     program = [str(Path(sys.executable).with_name("polypcount")), "study", str(vectors), "--methods", "temporal-ap"]
-    program += ["--out", str(out), "--draw", "none"]
-    running = subprocess.Popen(program, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while running.poll() is None and not list((out / "sweeps").glob("temporal-ap-*.npz")):
-        time.sleep(0.05)
-    assert running.poll() is None, "it was to be killed on its way"
-    os.kill(running.pid, signal.SIGKILL)
-    running.wait()
-    assert not (out / "study.json").exists()
-    before = {path: path.stat().st_mtime_ns for path in (out / "sweeps").glob("*.npz")}
-    assert before
+    program += ["--out", str(out), "--no-draw"]
+    before: dict[Path, int] = {}
+    for how in (signal.SIGINT, signal.SIGKILL):
+        running = subprocess.Popen(program, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        while running.poll() is None and len(list((out / "sweeps").glob("temporal-ap-*.npz"))) <= len(before):
+            time.sleep(0.02)
+        assert running.poll() is None, "it was to be stopped on its way"
+        os.kill(running.pid, how)
+        _, told = running.communicate()
+        assert how == signal.SIGKILL or "stopped; the same command goes on from here" in told
+        assert not (out / "study.json").exists()
+        before = {path: path.stat().st_mtime_ns for path in (out / "sweeps").glob("temporal-ap-*.npz")}
     done = subprocess.run(program, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert (out / "study.json").exists()
@@ -113,12 +117,15 @@ def test_it_goes_on_after_an_interruption(tmp_path: Path) -> None:
     ("options", "message"),
     [
         (("--methods", "kmeans"), "there is no method 'kmeans'; there are: none, threshold"),
+        (("--methods", ","), "--methods names none"),
+        (("--fix", "alpha=1,alpha=0"), "--fix names alpha twice"),
+        (("--fix", "alpha=1"), "add threshold to the fixed parameters (--fix)"),
         (("--fix", "alpha"), "--fix takes NAME=VALUE"),
         (("--fix", "alhpa=1"), "no parameter alhpa of"),
         (("--target-fpr", "0"), "target FPR must be above 0 and at most 1"),
         (
             ("--draw", "nobody", "--grid", "coarse", "--methods", "threshold"),
-            "--draw: there is no video nobody; there are: v0",
+            "--draw: there is no video nobody with a polyp; there are: v0",
         ),
         (("--min-frames", "1000"), "no tracklet of a known polyp to study"),
     ],
@@ -130,7 +137,7 @@ def test_bad_options_give_one_line(
     assert done.returncode == 2
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
-    assert not (tmp_path / "study" / "study.json").exists()
+    assert not (tmp_path / "study").exists(), "before any work"
 
 
 def test_bad_places_give_one_line(polypcount: Run, vectors: Path, tmp_path: Path) -> None:

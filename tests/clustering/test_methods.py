@@ -138,11 +138,17 @@ def test_the_oracle_knows_and_no_clustering_does_nothing() -> None:
     [
         (Threshold(2), "threshold: threshold must be a number from 0 to 1, found 2"),
         (AffinityPropagation(float("nan")), "ap: preference must be a number"),
-        (AffinityPropagation(damping=0.2), "damping must be at least 0.5"),
+        (AffinityPropagation(damping=0.2), "ap: damping must be a number from 0.5 to 1, found 0.2"),
+        (AffinityPropagation(damping=1.0), "damping must be at least 0.5 and below 1"),
+        (AffinityPropagation(max_iter=2.5), "ap: max_iter must be a whole number from 1, found 2.5"),  # type: ignore[arg-type]
+        (AffinityPropagation(random_state=None), "ap: random_state must be a whole number from 0"),  # type: ignore[arg-type]
+        (Agglomerative(alpha=5), "agglomerative: alpha must be a number from 0 to 1, found 5"),
+        (Agglomerative(gamma=-5), "agglomerative: gamma must be a number"),
+        (TemporalAffinityPropagation(alpha=1, fusion="x"), "fusion must be one of sum, product"),  # type: ignore[arg-type]
         (TemporalAffinityPropagation(alpha=-1), "temporal-ap: alpha must be a number from 0 to 1, found -1"),
         (TemporalAffinityPropagation(gamma="x"), "temporal-ap: gamma must be a number"),  # type: ignore[arg-type]
-        (AffinityPropagation(similarity="dot"), "visual similarity must be one of"),  # type: ignore[arg-type]
-        (Agglomerative(linkage="ward"), "linkage must be average, complete or single"),  # type: ignore[arg-type]
+        (AffinityPropagation(similarity="dot"), "ap: similarity must be one of cosine, minmax-euclidean, found 'dot'"),  # type: ignore[arg-type]
+        (Agglomerative(linkage="ward"), "linkage must be one of average, complete, single"),  # type: ignore[arg-type]
     ],
 )
 def test_bad_parameters(method: Method, message: str) -> None:
@@ -158,6 +164,16 @@ def test_bad_data() -> None:
         TimeOnly().fit(np.ones((3, 2)), positions=[0.1, np.nan, 0.3])
     with pytest.raises(DataError, match=r"positions must have one value for each of the 3 tracklets, found \[2\]"):
         TimeOnly().fit(np.ones((3, 2)), positions=[0.1, 0.3])
+    with pytest.raises(DataError, match="positions span 900, more than the duration of the video, 1"):
+        TimeOnly().fit(np.ones((3, 2)), positions=[100, 500, 1000])
+
+
+@given(seed=SEEDS, count=st.integers(2, 40), dimension=st.integers(1, 60))
+@settings(max_examples=60)
+def test_equal_vectors_are_one_group_up_to_the_highest_setting(seed: int, count: int, dimension: int) -> None:
+    vectors = np.tile(np.random.default_rng(seed).normal(size=dimension), (count, 1))
+    for method in (Threshold(1.0), AffinityPropagation(1.0), Agglomerative(0.999)):
+        assert method.fit(vectors).grouping_.count == 1
 
 
 @pytest.mark.parametrize("kind", [kind for kind in METHODS.values() if kind is not Oracle], ids=lambda k: k.name)

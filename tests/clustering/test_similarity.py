@@ -73,7 +73,7 @@ def test_fusion() -> None:
 
 
 def test_bad_input() -> None:
-    with pytest.raises(DataError, match=r"must have the shape \[n, d\], found \[3\]"):
+    with pytest.raises(DataError, match=r"must be numbers of the shape \[n, d\], found int64 \[3\]"):
         visual_similarity([1, 2, 3])
     with pytest.raises(DataError, match="must be finite, found nan in row 1"):
         visual_similarity([[1.0], [np.nan]])

@@ -98,9 +98,9 @@ def test_tasks_are_taken_when_they_are_needed_and_errors_come_through() -> None:
             yield lambda: 1 if gate.wait() else 0
 
     running = run_tasks(tasks(), threads=2)
-    gate.set()
+    threading.Timer(0.2, gate.set).start()  # until then no task ends
     assert next(running) == 1
-    assert len(taken) <= 5
+    assert len(taken) == 3, "two at work and one in waiting"
     assert sum(running) == 99
 
     def fails() -> int:
@@ -108,12 +108,22 @@ def test_tasks_are_taken_when_they_are_needed_and_errors_come_through() -> None:
 
     with pytest.raises(DataError, match="no"):
         list(run_tasks([fails], threads=2))
+    with pytest.raises(DataError, match="threads must be at least 1, found 0"):
+        list(run_tasks([], threads=0))
+
+
+def test_a_product_has_no_alpha_to_search() -> None:
+    method = TemporalAffinityPropagation(fusion="product")
+    assert list(method.grid("paper").axes) == ["gamma", "preference"]
+    found = sweep(method, polyps_in_time(9, 1), method.grid("coarse"))
+    assert len(found.labels) == 5 * 11
 
 
 @pytest.mark.parametrize(
     ("axes", "message"),
     [
         ({"alpha": ()}, "no value for alpha"),
+        ({"alpha": 3}, "takes several numbers for each parameter"),
         ({"alpha": (0.1, 0.1)}, "must differ"),
         ({"alpha": (float("inf"),)}, "must be finite"),
         ({"beta": (1.0,)}, "temporal-ap has no parameter beta to search; it has: gamma, alpha, preference"),

@@ -4,13 +4,15 @@ import statistics
 from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
-from polypcount.clustering import METHODS, Grid, Scene
+from polypcount.clustering import METHODS, Grid, Scene, Sweep, Threshold
 from polypcount.corpus import Embeddings, Polyp, Video
 from polypcount.errors import DataError
 from polypcount.evaluation import Study, leave_one_out
@@ -20,11 +22,12 @@ from tests.evaluation.test_selection import plain_choice
 COUNTS = [[4, 3], [5], [2, 3, 2], [6, 1], [1, 1], [7]]
 
 
-def plain_rates(labels: list[int], truth: list[int]) -> tuple[Fraction, Fraction | None]:
-    """FR and FPR of one video, pair by pair."""
+def plain_rates(labels: list[int], truth: list[int]) -> tuple[Fraction, Fraction | None, int, int]:
+    """FR, FPR, FP and FP + TN of one video, pair by pair."""
     pairs = [(i, j) for i, j in combinations(range(len(truth)), 2) if truth[i] != truth[j]]
-    fpr = Fraction(sum(labels[i] == labels[j] for i, j in pairs), len(pairs)) if pairs else None
-    return Fraction(len(set(labels)), len(set(truth))), fpr
+    false = sum(labels[i] == labels[j] for i, j in pairs)
+    fpr = Fraction(false, len(pairs)) if pairs else None
+    return Fraction(len(set(labels)), len(set(truth))), fpr, false, len(pairs)
 
 
 def plain_study(
@@ -34,7 +37,7 @@ def plain_study(
     kind = METHODS[name]
     fixed = {"similarity": similarity} if "similarity" in kind().get_params() else {}
     grid = kind(**fixed).grid("coarse")
-    rates: list[list[tuple[Fraction, Fraction | None]]] = []
+    rates: list[list[tuple[Fraction, Fraction | None, int, int]]] = []
     for video in range(len(embeddings.videos)):
         rows = [row for row in range(len(embeddings)) if embeddings.video[row] == video]
         scene = Scene.of(embeddings.vectors[rows], embeddings.start_frame[rows], duration=100_000)
@@ -52,17 +55,20 @@ def plain_study(
         fpr = []
         for point in range(len(grid)):
             values = [one[point][1] for one in others]
-            if average == "defined":
+            if average == "pooled":
+                counted = [one[point][2:] for one in others]
+                fpr.append(Fraction(sum(false for false, _ in counted), sum(negative for _, negative in counted)))
+            elif average == "defined":
                 fpr.append(statistics.mean(value for value in values if value is not None))
             else:
                 fpr.append(statistics.mean(value or Fraction(0) for value in values))
         point = plain_choice(fr, fpr, target, rule)
-        found.append((point, *rates[video][point], fr[point], fpr[point]))
+        found.append((point, *rates[video][point][:2], fr[point], fpr[point]))
     return found
 
 
 @pytest.mark.parametrize("name", ["threshold", "ap", "agglomerative", "time-only", "temporal-ap"])
-@pytest.mark.parametrize("average", ["defined", "zero-filled"])
+@pytest.mark.parametrize("average", ["defined", "zero-filled", "pooled"])
 def test_folds_equal_the_plain_calculation(name: str, average: str) -> None:
     embeddings = embedded(COUNTS, seed=3)
     study = leave_one_out(embeddings, name, grid="coarse", target_fpr=0.1, fpr_average=average)  # type: ignore[arg-type]
@@ -85,26 +91,6 @@ def test_folds_equal_the_plain_calculation(name: str, average: str) -> None:
             chosen = [fold.parameters[parameter] for fold in rule.folds]
             assert mean.mean == pytest.approx(statistics.mean(chosen))
             assert mean.std == pytest.approx(statistics.stdev(chosen))
-
-
-def test_pooled_fpr_is_over_all_pairs() -> None:
-    embeddings = embedded(COUNTS, seed=3)
-    study = leave_one_out(embeddings, "threshold", grid="coarse", fpr_average="pooled")
-    own = {fold.video: fold for fold in study["threshold"].rules[0].folds}
-    first = own["v0"]
-    false = negative = 0
-    for video in range(1, 6):
-        rows = np.flatnonzero(embeddings.video == video)
-        labels = (
-            METHODS["threshold"](similarity="minmax-euclidean", **first.parameters)
-            .group(Scene.of(embeddings.vectors[rows]))
-            .labels
-        )
-        for i, j in combinations(range(len(rows)), 2):
-            if embeddings.polyp[rows[i]] != embeddings.polyp[rows[j]]:
-                negative += 1
-                false += labels[i] == labels[j]
-    assert first.selected_fpr == pytest.approx(false / negative)
 
 
 def test_the_two_ends() -> None:
@@ -202,6 +188,12 @@ def test_cannot_link_and_short_tracklets() -> None:
     study = leave_one_out(short, "none", min_frames=30)
     assert study.videos[0] == {"video": "v0", "tracklets": 0, "polyps": 0, "annotated_polyps": 2}
     assert study["none"].rules[0].scores["fr"].count == 2
+    assert study["none"].rules[0].scores["exact_count"].count == 2, "a video without a tracklet is no exact count"
+    assert study.to_dict()["videos"][1]["tracklet_spans"][0] == {
+        "start_frame": int(base.start_frame[6]),
+        "stop_frame": int(base.stop_frame[6]),
+        "polyp": base.polyps[base.polyp[6]].id,
+    }
     assert leave_one_out(short, "none", min_frames=0).videos[0]["tracklets"] == 6
 
 
@@ -229,6 +221,40 @@ def test_sweeps_are_kept_and_used_again(tmp_path: Path, monkeypatch: pytest.Monk
     assert len(ran) == 2, "another target needs no new sweep"
     leave_one_out(embeddings, "temporal-ap", grid="coarse", folder=tmp_path, similarity="cosine")
     assert len(ran) == 8, "another similarity does"
+    base = embeddings
+    other = np.where(np.arange(len(base)) == 0, 1 - base.polyp, base.polyp)  # of the two polyps of the first video
+    changes: list[dict[str, Any]] = [
+        {"start_frame": base.start_frame + np.arange(len(base)) % 2},
+        {"polyp": other},
+        {"videos": [Video(video.id, 200_000) for video in base.videos]},
+        {"vectors": base.vectors * np.linspace(1, 2, len(base))[:, None]},
+    ]
+    columns = {name: getattr(base, name) for name in ("videos", "polyps", "video", "start_frame", "stop_frame")}
+    columns |= {name: getattr(base, name) for name in ("box_count", "polyp", "vectors")}
+    for changed in changes:
+        before = len(ran)
+        leave_one_out(Embeddings(**{**columns, **changed}), "temporal-ap", grid="coarse", folder=tmp_path)
+        assert len(ran) > before, f"{next(iter(changed))} does"
+
+
+class Reversed(Threshold):
+    """A method of one's own that inherits its name."""
+
+    def _split(self, similarity: NDArray[np.float64], values: list[float], work: list[NDArray[np.float64]]) -> Sweep:
+        return super()._split(1 - similarity, values, work)
+
+
+def test_a_method_of_ones_own_has_sweeps_of_its_own_and_can_be_saved(tmp_path: Path) -> None:
+    embeddings = embedded(COUNTS, seed=5)
+    leave_one_out(embeddings, Threshold(), grid="coarse", folder=tmp_path / "sweeps")
+    expected = leave_one_out(embeddings, Reversed(), grid="coarse")
+    found = leave_one_out(embeddings, Reversed(), grid="coarse", folder=tmp_path / "sweeps")
+    assert results(found) == results(expected)
+    Reversed.name = "reversed"
+    study = leave_one_out(embeddings, Reversed(), grid="coarse")
+    assert study.settings["similarity"] is None
+    study.save(tmp_path / "study", embeddings)
+    assert (tmp_path / "study" / "study.json").exists()
 
 
 def test_progress_reaches_the_end_and_never_goes_back() -> None:
@@ -264,6 +290,21 @@ def unlabelled() -> Embeddings:
         (embedded([[3, 1], [2, 2]]), {"grid": "huge"}, "the grid must be one of paper, coarse, fine, found 'huge'"),
         (embedded([[3, 1], [2, 2]]), {"parameters": {"alhpa": 1}}, "no parameter alhpa of temporal-ap"),
         (embedded([[3, 1], [2, 2]]), {"fpr_average": "all"}, "fpr_average must be one of"),
+        (
+            embedded([[3, 1], [2, 2]]),
+            {"parameters": {"alpha": 1}},
+            "temporal-ap takes gamma, alpha, preference: add gamma",
+        ),
+        (
+            embedded([[3, 1], [2, 2]]),
+            {"method": ["ap", "threshold"], "grid": Grid({"preference": (0.1, 0.2)})},
+            "the grid has no parameter of threshold, which has: threshold",
+        ),
+        (
+            embedded([[3, 1], [2, 2]]),
+            {"parameters": {}, "method": "none", "target_fpr": 2},
+            "target FPR must be above 0",
+        ),
         (Embeddings([Video("v", 10)], [], [], [], [], [], [], np.empty((0, 3))), {}, "no tracklet of a known polyp"),
     ],
 )

@@ -43,14 +43,17 @@ def _bar(task: str) -> Iterator[Progress]:
 
 
 def _plain_lines(task: str) -> Progress:
-    started = last = time.monotonic()
+    first: tuple[float, int] | None = None
+    last = 0.0
 
     def tell(done: int, total: int) -> None:
-        nonlocal last
+        nonlocal first, last
         now = time.monotonic()
-        if now - last >= _SECONDS_BETWEEN_LINES and done:
+        if first is None:  # what was done before this run began says nothing of its speed
+            first, last = (now, done), now
+        elif now - last >= _SECONDS_BETWEEN_LINES and done > first[1]:
             last = now
-            left = (now - started) / done * (total - done)
+            left = (now - first[0]) / (done - first[1]) * (total - done)
             sys.stderr.write(f"{task}: {done:,} of {total:,}, about {left:.0f} s left\n")
             sys.stderr.flush()
 

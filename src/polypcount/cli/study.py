@@ -64,8 +64,9 @@ def study(
         bool, typer.Option("--drop-unlabelled", help="Leave out tracklets whose polyp is not known.")
     ] = False,
     draw: Annotated[
-        str, typer.Option(metavar="VIDEO,...", help="Draw only these videos; 'none' for none. Default: all.")
-    ] = "",
+        list[str] | None, typer.Option(metavar="VIDEO", help="Draw only this video; may be given again. Default: all.")
+    ] = None,
+    no_draw: Annotated[bool, typer.Option("--no-draw", help="Draw no single video.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace a study that is already in OUT.")] = False,
 ) -> None:
     """Leave-one-out study: choose parameters on all videos but one, judge them on that one.
@@ -81,29 +82,33 @@ def study(
     names, parameters = _methods(methods), _parameters(fix)
     refuse_unsuitable_study(out, force)
     vectors = Embeddings.load(embeddings)
-    if drop_unlabelled:
-        vectors = vectors.labelled()
-    drawn = None if not draw else [] if draw == "none" else draw.split(",")
-    for name in set(drawn or ()) - {video.id for video in vectors.videos}:
-        raise DataError(f"--draw: there is no video {name}; there are: {', '.join(v.id for v in vectors.videos[:20])}")
-    with show_progress("grid points") as progress:
-        found = leave_one_out(
-            vectors,
-            names,
-            target_fpr=target_fpr,
-            grid=grid.value,
-            similarity=similarity.value,
-            parameters=parameters,
-            min_frames=min_frames,
-            cannot_link=cannot_link,
-            fpr_average=fpr_average.value,
-            folder=out / SWEEPS,
-            progress=progress,
-        )
-    with show_progress("drawing videos") as progress:
-        save_study(found, out, vectors, videos=drawn, progress=progress)
+    drawn = [] if no_draw else draw or None
+    with_polyps = sorted({str(polyp.video) for polyp in vectors.polyps})
+    for name in set(drawn or ()) - set(with_polyps):
+        raise DataError(f"--draw: there is no video {name} with a polyp; there are: {', '.join(with_polyps[:20])}")
+    try:
+        with show_progress("grid points") as progress:
+            found = leave_one_out(
+                vectors,
+                names,
+                target_fpr=target_fpr,
+                grid=grid.value,
+                similarity=similarity.value,
+                parameters=parameters,
+                min_frames=min_frames,
+                drop_unlabelled=drop_unlabelled,
+                cannot_link=cannot_link,
+                fpr_average=fpr_average.value,
+                folder=out / SWEEPS,
+                progress=progress,
+            )
+        with show_progress("drawing videos") as progress:
+            save_study(found, out, vectors, videos=drawn, progress=progress)
+    except KeyboardInterrupt:
+        typer.echo("polypcount: stopped; the same command goes on from here", err=True)
+        raise
     _print(found)
-    typer.echo(f"{out}: study.json, summary, videos and vectors as .md .csv .tex, figures")
+    typer.echo(f"{out}: study.json, tables (summary, videos, vectors), figures")
 
 
 def _methods(given: str) -> list[str]:
@@ -115,6 +120,8 @@ def _methods(given: str) -> list[str]:
     for name in asked:
         if name not in METHODS:
             raise DataError(f"--methods: there is no method {name!r}; there are: {', '.join(METHODS)}")
+    if not asked:
+        raise DataError(f"--methods names none; there are: {', '.join(METHODS)}")
     wanted = {"none", "oracle", *asked}
     if any(METHODS[name].needs_positions for name in asked):
         wanted.add("time-only")
@@ -128,9 +135,11 @@ def _parameters(given: str) -> dict[str, float] | None:
         return None
     parameters = {}
     for part in given.split(","):
-        name, _, value = part.partition("=")
+        name, _, value = (text.strip() for text in part.partition("="))
+        if name in parameters:
+            raise DataError(f"--fix names {name} twice")
         try:
-            parameters[name.strip()] = float(value)
+            parameters[name] = float(value)
         except ValueError:
             raise DataError(f"--fix takes NAME=VALUE,... such as alpha=0.5,gamma=5, found {part!r}") from None
     return parameters
@@ -146,7 +155,7 @@ def _print(found: "Study") -> None:
     table = summary_table(found)
     shown = Shown(box=None)
     for place, title in {0: "method", 1: "rule", 2: "FR", 4: "FPR", 6: "selected at"}.items():
-        shown.add_column(title, justify="left" if place < 2 else "right", no_wrap=True)
+        shown.add_column(title, justify="left" if place < 2 else "right", overflow="fold")
     for row in table.rows:
         shown.add_row(*(harmless(row[place]) for place in (0, 1, 2, 4, 6)))
     console = Console()

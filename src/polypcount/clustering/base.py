@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,11 +13,23 @@ from polypcount.clustering.grid import Grid, Preset
 from polypcount.clustering.grouping import Grouping, medoids, renumber
 from polypcount.clustering.messages import LARGEST
 from polypcount.clustering.scene import Scene
-from polypcount.clustering.similarity import Matrix
+from polypcount.clustering.similarity import Fusion, Matrix, VisualSimilarity
 from polypcount.errors import DataError
 
 Labels = NDArray[np.int32]
-_RANGES = {"alpha": (0.0, 1.0), "gamma": (0.0, 1e6), "threshold": (0.0, 1.0), "preference": (-LARGEST, LARGEST)}
+_RANGES = {
+    "alpha": (0.0, 1.0),
+    "gamma": (0.0, 1e6),
+    "threshold": (0.0, 1.0),
+    "preference": (-LARGEST, LARGEST),
+    "damping": (0.5, 1.0),
+}
+_WHOLE = {"max_iter": 1, "convergence_iter": 1, "random_state": 0}
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "similarity": get_args(VisualSimilarity),
+    "fusion": get_args(Fusion),
+    "linkage": ("average", "complete", "single"),
+}
 Task = Callable[[], int]
 """A piece of a sweep: fills in its points and tells how many they were. Tasks of one sweep may run side by side."""
 
@@ -46,11 +58,13 @@ class Method(ClusterMixin, BaseEstimator):  # type: ignore[misc,unused-ignore]
 
     name: what the command line and tables call it.
     needs_positions: whether it looks at time.
+    point_cost: what a point of its grid costs, as a share of what one of affinity propagation does.
     presets: its search grid under each preset name, values by parameter.
     """
 
     name: ClassVar[str]
     needs_positions: ClassVar[bool] = False
+    point_cost: ClassVar[float] = 0.02
     presets: ClassVar[dict[Preset, dict[str, tuple[float, ...]]]]
 
     def grid(self, preset: Preset = "paper") -> Grid:
@@ -118,7 +132,17 @@ class Method(ClusterMixin, BaseEstimator):  # type: ignore[misc,unused-ignore]
 
 
 def completed(method: Method, grid: Grid) -> Grid:
-    """The grid in the method's own order; a parameter that it leaves out has the value that the method has."""
+    """The grid in the method's own order; a parameter that it leaves out has the value that the method has.
+
+    All other parameters of the method are looked at too, so that a wrong one is an error before any work.
+    """
+    for name, value in method.get_params().items():
+        if name in _RANGES and name not in grid.axes:
+            _in_range(method.name, name, value)
+        if name in _WHOLE and (not isinstance(value, (int, np.integer)) or value < _WHOLE[name]):
+            raise DataError(f"{method.name}: {name} must be a whole number from {_WHOLE[name]}, found {value!r}")
+        if name in _CHOICES and value not in _CHOICES[name]:
+            raise DataError(f"{method.name}: {name} must be one of {', '.join(_CHOICES[name])}, found {value!r}")
     searched = list(method.presets["paper"])
     unknown = [name for name in grid.axes if name not in searched]
     if unknown:

@@ -23,7 +23,10 @@ class Grid:
     axes: Mapping[str, tuple[float, ...]]
 
     def __post_init__(self) -> None:
-        axes = {name: tuple(map(float, values)) for name, values in self.axes.items()}
+        try:
+            axes = {name: tuple(map(float, values)) for name, values in self.axes.items()}
+        except (TypeError, ValueError):
+            raise DataError(f"a grid takes several numbers for each parameter, found {dict(self.axes)}") from None
         for name, values in axes.items():
             if not values:
                 raise DataError(f"the grid has no value for {name}; give at least one")

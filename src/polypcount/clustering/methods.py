@@ -12,7 +12,6 @@ from polypcount.clustering.grid import ALPHAS, GAMMAS, PREFERENCES, THRESHOLDS, 
 from polypcount.clustering.messages import workspace
 from polypcount.clustering.scene import Scene
 from polypcount.clustering.similarity import Fusion, Matrix, VisualSimilarity, fuse
-from polypcount.errors import DataError
 
 _PRESETS: tuple[Preset, ...] = ("paper", "coarse", "fine")
 _TASKS_WANTED = 16  # enough to keep a few cores busy to the end
@@ -25,11 +24,15 @@ class SimilarityMethod(Method):
     applies the constraints, and cuts the work into tasks.
     """
 
-    points_are_costly: ClassVar[bool] = False
     similarity: VisualSimilarity = "cosine"
     fusion: Fusion = "sum"
     alpha: float = 1.0
     gamma: float = 0.0
+
+    def grid(self, preset: Preset = "paper") -> Grid:
+        """The points to try. In a product alpha plays no part, so it is not searched."""
+        axes = super().grid(preset).axes
+        return Grid({name: axes[name] for name in axes if name != "alpha" or self.fusion == "sum"})
 
     def _split(self, similarity: Matrix, values: list[float], work: list[Matrix]) -> Sweep:
         """Group the units of one matrix at each value of the last parameter. work: empty, or left by the last call."""
@@ -55,7 +58,7 @@ class SimilarityMethod(Method):
         if len(by_gamma) >= _TASKS_WANTED:
             return sweep, [self._task(scene, visual, grid, sweep, gamma, parts) for gamma, parts in by_gamma.items()]
         size = len(list(grid.axes.values())[-1])
-        if self.points_are_costly:
+        if self.point_cost == 1:  # else one matrix serves all points at little more than the cost of one
             size = -(-size * len(matrices) // _TASKS_WANTED)
         return sweep, [
             self._task(scene, visual, grid, sweep, gamma, [(alpha, list(pieces))])
@@ -142,7 +145,7 @@ class AffinityPropagation(SimilarityMethod):
     """
 
     name = "ap"
-    points_are_costly = True
+    point_cost = 1.0
     presets: ClassVar = {preset: {"preference": PREFERENCES[preset]} for preset in _PRESETS}
 
     def __init__(
@@ -275,8 +278,6 @@ class Agglomerative(SimilarityMethod):
     def _split(self, similarity: Matrix, values: list[float], work: list[Matrix]) -> Sweep:  # noqa: ARG002
         from sklearn.cluster import AgglomerativeClustering
 
-        if self.linkage not in ("average", "complete", "single"):
-            raise DataError(f"linkage must be average, complete or single, found {self.linkage!r}")
         sweep = Sweep.unfilled(len(values), len(similarity))
         if len(similarity) < 2:
             return sweep

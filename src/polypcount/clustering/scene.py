@@ -6,7 +6,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from polypcount.clustering.constraints import Constraints
-from polypcount.clustering.similarity import Matrix, VisualSimilarity, temporal_adjacency, visual_similarity
+from polypcount.clustering.similarity import (
+    Matrix,
+    VisualSimilarity,
+    finite_rows,
+    temporal_adjacency,
+    visual_similarity,
+)
 from polypcount.errors import DataError
 
 
@@ -21,7 +27,7 @@ class Scene:
     truth: int[n], the polyp of each, for the oracle alone; None where nobody knows.
     """
 
-    vectors: NDArray[np.floating]
+    vectors: Matrix
     positions: NDArray[np.float64] | None = None
     duration: float = 1.0
     constraints: Constraints = field(default_factory=lambda: Constraints(0))
@@ -39,13 +45,11 @@ class Scene:
         duration: float = 1.0,
     ) -> "Scene":
         """Check and convert what a caller has."""
-        rows = np.asarray(vectors)
-        if rows.ndim != 2 or rows.dtype.kind not in "fiu":
-            raise DataError(f"vectors must be numbers of the shape [n, d], found {rows.dtype} {list(rows.shape)}")
-        if not np.isfinite(rows).all():
-            bad = int(np.argmax(~np.isfinite(rows).all(axis=1)))
-            raise DataError(f"vectors must be finite, found {rows[bad][~np.isfinite(rows[bad])][0]} in row {bad}")
-        places = None if positions is None else np.asarray(positions, np.float64)
+        rows = finite_rows(vectors)
+        try:
+            places = None if positions is None else np.asarray(positions, np.float64)
+        except ValueError:
+            raise DataError("positions must be numbers, one for each tracklet") from None
         known = None if truth is None else np.asarray(truth)
         for name, column in (("positions", places), ("truth", known)):
             if column is not None and column.shape != rows.shape[:1]:

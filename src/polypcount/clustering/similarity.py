@@ -10,6 +10,7 @@ from polypcount.errors import DataError
 Matrix = NDArray[np.float64]
 VisualSimilarity = Literal["cosine", "minmax-euclidean"]
 Fusion = Literal["sum", "product"]
+_DECIMALS = 12
 
 
 def visual_similarity(vectors: ArrayLike, kind: VisualSimilarity = "cosine") -> Matrix:
@@ -20,12 +21,7 @@ def visual_similarity(vectors: ArrayLike, kind: VisualSimilarity = "cosine") -> 
     """
     if kind not in get_args(VisualSimilarity):
         raise DataError(f"visual similarity must be one of {', '.join(get_args(VisualSimilarity))}, found {kind!r}")
-    rows = np.asarray(vectors, np.float64)
-    if rows.ndim != 2:
-        raise DataError(f"vectors must have the shape [n, d], found {list(rows.shape)}")
-    if not np.isfinite(rows).all():
-        bad = int(np.argmax(~np.isfinite(rows).all(axis=1)))
-        raise DataError(f"vectors must be finite, found {rows[bad][~np.isfinite(rows[bad])][0]} in row {bad}")
+    rows = finite_rows(vectors)
     if kind == "minmax-euclidean":
         from scipy.spatial.distance import cdist
 
@@ -33,10 +29,22 @@ def visual_similarity(vectors: ArrayLike, kind: VisualSimilarity = "cosine") -> 
         # All at one distance are all alike, as a constant matrix is by the rule of `minmax`.
         return 1 - minmax(distance) if distance.size and np.ptp(distance) > 0 else np.ones_like(distance)
     unit = unit_vectors(rows)
-    similarity: Matrix = np.clip((1 + unit @ unit.T) / 2, 0, 1)
+    # Equal vectors have a product of 1 up to the last bits, which depend on where they stand; rounding makes it 1.
+    similarity: Matrix = np.clip(np.round((1 + unit @ unit.T) / 2, _DECIMALS), 0, 1)
     similarity = (similarity + similarity.T) / 2
     np.fill_diagonal(similarity, 1)
     return similarity
+
+
+def finite_rows(vectors: ArrayLike) -> Matrix:
+    """Vectors as float64[n, d]; an error that names the first row that is not finite."""
+    rows = np.asarray(vectors)
+    if rows.ndim != 2 or rows.dtype.kind not in "fiub":
+        raise DataError(f"vectors must be numbers of the shape [n, d], found {rows.dtype} {list(rows.shape)}")
+    if not np.isfinite(rows).all():
+        bad = int(np.argmax(~np.isfinite(rows).all(axis=1)))
+        raise DataError(f"vectors must be finite, found {rows[bad][~np.isfinite(rows[bad])][0]} in row {bad}")
+    return rows.astype(np.float64)
 
 
 def unit_vectors(rows: Matrix) -> Matrix:
@@ -62,6 +70,11 @@ def temporal_adjacency(positions: ArrayLike, gamma: float, duration: float = 1.0
         raise DataError(f"gamma must be a number of at least 0, found {gamma}")
     if not (np.isfinite(duration) and duration > 0):
         raise DataError(f"the duration must be a number above 0, found {duration}")
+    if places.size and np.ptp(places) > duration * (1 + 1e-9):
+        raise DataError(
+            f"positions span {np.ptp(places):g}, more than the duration of the video, {duration:g}: "
+            "give both in one unit, such as frame numbers and the number of frames"
+        )
     return minmax(np.exp(-gamma * (np.abs(places[:, None] - places) / duration)))
 
 

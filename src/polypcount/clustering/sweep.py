@@ -6,6 +6,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from polypcount.clustering.base import Method, Sweep, Task
 from polypcount.clustering.grid import Grid
 from polypcount.clustering.scene import Scene
+from polypcount.errors import DataError
 from polypcount.machine import available_cores
 from polypcount.progress import Progress, no_progress
 
@@ -27,6 +28,8 @@ def run_tasks(tasks: Iterable[Task], threads: int | None = None) -> Iterator[int
 
     An error, or a caller who stops listening, ends the work after the tasks at hand.
     """
+    if threads is not None and threads < 1:
+        raise DataError(f"threads must be at least 1, found {threads}")
     workers = threads or available_cores()
     pool = ThreadPoolExecutor(workers)
     waiting: set[Future[int]] = set()

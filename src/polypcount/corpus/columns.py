@@ -57,8 +57,10 @@ def int_column(table: str, name: str, values: ArrayLike, *, minimum: int = 0, ma
             raise DataError(f"{table}: column {name} must hold whole numbers, found {given.dtype}")
         limits = np.iinfo(np.int32)
         with np.errstate(invalid="ignore"):
-            fits = (given >= limits.min) & (given <= limits.max) & (given == np.trunc(given)) if given.size else given
-        refuse_rows(table, ~np.asarray(fits, bool), lambda row: f"{name} must be a whole number, found {given[row]}")
+            whole = np.asarray(given == np.trunc(given), bool) if given.size else np.ones(0, bool)
+            fits = np.asarray((given >= limits.min) & (given <= limits.max), bool) if given.size else whole
+        refuse_rows(table, ~whole, lambda row: f"{name} must be a whole number, found {given[row]}")
+        refuse_rows(table, ~fits, lambda row: f"{name} must be below 2^31 in size, found {given[row]}")
         column = given.astype(np.int32)
     refuse_rows(table, column < minimum, lambda row: f"{name} must be at least {minimum}, found {column[row]}")
     refuse_rows(table, column > maximum, lambda row: f"{name} must be at most {maximum}, found {column[row]}")

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polypcount.clustering import Grid, Method
+from polypcount.errors import DataError
 from polypcount.evaluation.scenes import StudyVideo
 from polypcount.evaluation.scores import score_video
 from polypcount.evaluation.selection import RULES, choose, front
@@ -74,13 +75,20 @@ def study_method(
             point = 0 if rule == "fixed" else choose(fr, fpr, target_fpr, rule)  # type: ignore[arg-type]
             selected = (math.nan, math.nan) if rule == "fixed" else (float(fr[point]), float(fpr[point]))
             labels = groups.at(place, point)
+            scores = score_video(labels, video.truth, video.annotated_polyps)
+            if scores.groups != sweeps[place].counts.groups[point]:
+                raise DataError(
+                    f"{method.name} gives {scores.groups} groups in video {video.video.id} where it gave "
+                    f"{sweeps[place].counts.groups[point]} before: a method must give the same again, and what is kept "
+                    "from another version of it must be removed (sweeps)"
+                )
             folds[rule].append(
                 Fold(
                     video.video.id,
                     point,
                     grid.point(point),
                     *selected,
-                    score_video(labels, video.truth, video.annotated_polyps),
+                    scores,
                     labels,
                     bool(sweeps[place].converged[point]),
                 )
@@ -89,6 +97,7 @@ def study_method(
     best = front(fr, fpr)
     return MethodStudy(
         method=method.name,
+        estimator=method,
         settings={name: value for name, value in method.get_params().items() if name not in grid.axes},
         grid=grid.axes,
         points=len(grid),

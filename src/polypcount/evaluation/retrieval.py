@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polypcount.clustering.similarity import unit_vectors
+from polypcount.clustering.similarity import finite_rows, unit_vectors
 from polypcount.corpus.columns import Int32Column, int_column
 from polypcount.errors import DataError
 from polypcount.evaluation.pairs import polyp_column
@@ -99,29 +99,29 @@ def reidentification_scores(
     vectors: [n, d], an embedding per tracklet.
     polyp: [n], the polyp of each, a number of at least 0 that no two polyps of any videos share.
     video: [n], the video of each; with it only pairs within a video are looked at, which a counter has to tell apart.
-
-    Takes about 100 bytes of memory per pair, 5 GB for all pairs of 10,000 tracklets.
     """
     unit, owner = _checked(vectors, polyp)
     place = np.zeros(len(unit), np.int32) if video is None else int_column("tracklets", "video", video)
     if len(place) != len(unit):
         raise DataError(f"video must have a row per vector, found {len(place)} rows for {len(unit)} vectors")
     members = [np.flatnonzero(place == one) for one in np.unique(place)]
-    total = sum(len(rows) * (len(rows) - 1) // 2 for rows in members)
-    score, same = np.empty(total), np.empty(total, bool)
-    done = 0
+    positive = [similarity[same] for rows in members for similarity, same in _lower_triangle(unit[rows], owner[rows])]
+    marks, matches = np.unique(np.concatenate([np.empty(0), *positive]), return_counts=True)
+    # Negative pairs, which are by far the most, are only counted: below, at and above each positive similarity.
+    below, upto = np.zeros(len(marks) + 1, np.int64), np.zeros(len(marks) + 1, np.int64)
     for rows in members:
-        for similarity, is_same in _lower_triangle(unit[rows], owner[rows]):
-            score[done : done + len(similarity)] = similarity
-            same[done : done + len(similarity)] = is_same
-            done += len(similarity)
-    positive = int(same.sum())
-    auroc = aupr = math.nan
-    if 0 < positive < total:
-        from sklearn.metrics import average_precision_score, roc_auc_score
-
-        auroc, aupr = float(roc_auc_score(same, score)), float(average_precision_score(same, score))
-    return ReidentificationScores(auroc, aupr, positive, total - positive)
+        for similarity, same in _lower_triangle(unit[rows], owner[rows]):
+            others = similarity[~same]
+            below += np.bincount(np.searchsorted(marks, others, side="right"), minlength=len(marks) + 1)
+            upto += np.bincount(np.searchsorted(marks, others, side="left"), minlength=len(marks) + 1)
+    positives, negatives = int(matches.sum()), int(below.sum())
+    if not positives or not negatives:
+        return ReidentificationScores(math.nan, math.nan, positives, negatives)
+    less, not_more = np.cumsum(below)[:-1], np.cumsum(upto)[:-1]  # negatives below, and at or below, each mark
+    auroc = float((matches * (less + not_more) / 2).sum() / (positives * negatives))
+    found = np.cumsum(matches[::-1])[::-1]  # positives at or above each mark
+    aupr = float((matches / positives * found / (found + negatives - less)).sum())
+    return ReidentificationScores(auroc, aupr, positives, negatives)
 
 
 def _lower_triangle(unit: Floats, owner: Int32Column) -> Iterator[tuple[Floats, NDArray[np.bool_]]]:
@@ -138,11 +138,7 @@ def _cosines(rows: Floats, columns: Floats) -> Floats:
 
 def _checked(vectors: ArrayLike, polyp: ArrayLike) -> tuple[Floats, Int32Column]:
     """Vectors of length 1 (or 0) float64[n, d], and polyps int32[n]."""
-    rows, owner = np.asarray(vectors, np.float64), polyp_column(polyp)
-    if rows.ndim != 2 or len(rows) != len(owner):
-        raise DataError(
-            f"vectors must have the shape [n, d] with a row per polyp entry, n = {len(owner)}, found {list(rows.shape)}"
-        )
-    if (bad := ~np.isfinite(rows).all(axis=1)).any():
-        raise DataError(f"vectors must be finite, found others in row {int(np.argmax(bad))}; embed that tracklet anew")
+    rows, owner = finite_rows(vectors), polyp_column(polyp)
+    if len(rows) != len(owner):
+        raise DataError(f"there must be a vector for each polyp entry, found {len(rows)} and {len(owner)}")
     return unit_vectors(rows), owner

@@ -32,6 +32,12 @@ class StudyVideo:
         return len(np.unique(self.truth))
 
 
+def kept_in_study(embeddings: Embeddings, *, min_frames: int, drop_unlabelled: bool) -> Embeddings:
+    """The tracklets that a study looks at."""
+    kept = embeddings.long_enough(min_frames)
+    return kept.labelled() if drop_unlabelled else kept
+
+
 def study_videos(embeddings: Embeddings, *, cannot_link: bool) -> Sequence[StudyVideo]:
     """Cut embeddings into videos; those without any annotated polyp have nothing to judge and are left out.
 

@@ -13,6 +13,12 @@ RULES: tuple[Rule, ...] = get_args(Rule)
 _TIE = 1e-12  # below this, two means differ by the order in which they were summed up
 
 
+def check_target(target_fpr: float) -> None:
+    """Raise where it is no rate to aim at."""
+    if not 0 < target_fpr <= 1:
+        raise DataError(f"the target FPR must be above 0 and at most 1, found {target_fpr}")
+
+
 def choose(fr: Floats, fpr: Floats, target_fpr: float, rule: Rule) -> int:
     """The point of a grid to work at, given the mean FR and FPR [points] of the videos it may be chosen on.
 
@@ -25,8 +31,7 @@ def choose(fr: Floats, fpr: Floats, target_fpr: float, rule: Rule) -> int:
     """
     if rule not in RULES:
         raise DataError(f"the selection rule must be one of {', '.join(RULES)}, found {rule!r}")
-    if not 0 < target_fpr <= 1:
-        raise DataError(f"the target FPR must be above 0 and at most 1, found {target_fpr}")
+    check_target(target_fpr)
     if not len(fr) or np.isnan(fpr).any() or np.isnan(fr).any():
         raise DataError(
             "no operating point can be chosen where FR or FPR is undefined: "

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polypcount.clustering import Method
 from polypcount.corpus import Embeddings, Provenance
 from polypcount.evaluation.retrieval import ReidentificationScores, RetrievalScores
 from polypcount.evaluation.scores import VideoScores
@@ -57,12 +58,13 @@ class RuleStudy:
 class MethodStudy:
     """One method over all videos.
 
-    settings: its parameters that were not searched. grid: the values of those that were.
+    estimator: the method itself. settings: its parameters that were not searched. grid: the values of those that were.
     trade_off: float64[m, 2], FPR and FR over all videos of the grid points that no other beats in both, by rising FPR.
     unconverged: share of all (video, point) at which affinity propagation did not come to rest.
     """
 
     method: str
+    estimator: Method
     settings: Mapping[str, Any]
     grid: Mapping[str, tuple[float, ...]]
     points: int
@@ -77,12 +79,14 @@ class Study:
 
     settings: target FPR, how FPR is averaged for selection, shortest tracklet, constraints, grid preset.
     videos: id, tracklets, polyps that own one, annotated polyps; one entry for each video.
+    tracklets: for each video, start frame, stop frame and polyp id of its tracklets, in the order of all labels.
     retrieval, reidentification, reidentification_within: how well the vectors tell polyps apart before any grouping,
         over all videos and over pairs of one video.
     """
 
     settings: Mapping[str, Any]
     videos: tuple[Mapping[str, Any], ...]
+    tracklets: tuple[tuple[tuple[int, int, str], ...], ...]
     methods: tuple[MethodStudy, ...]
     retrieval: RetrievalScores
     reidentification: ReidentificationScores
@@ -111,7 +115,15 @@ class Study:
             "format_version": FORMAT_VERSION,
             "settings": self.settings,
             "embeddings": {"content_hash": self.embeddings_hash, "encoder": self.encoder},
-            "videos": list(self.videos),
+            "videos": [
+                {
+                    **video,
+                    "tracklet_spans": [
+                        {"start_frame": start, "stop_frame": stop, "polyp": polyp} for start, stop, polyp in spans
+                    ],
+                }
+                for video, spans in zip(self.videos, self.tracklets, strict=True)
+            ],
             "vectors": {
                 "retrieval": asdict(self.retrieval),
                 "reidentification": asdict(self.reidentification),

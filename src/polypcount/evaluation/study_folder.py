@@ -15,13 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
-from polypcount.clustering import METHODS
 from polypcount.clustering.similarity import Matrix
 from polypcount.corpus import Embeddings
 from polypcount.errors import DataError, FileError
 from polypcount.evaluation.figures import draw_fr_per_video, draw_trade_off, save_figure
 from polypcount.evaluation.figures_video import draw_similarities, draw_timeline
-from polypcount.evaluation.scenes import StudyVideo, study_videos
+from polypcount.evaluation.scenes import StudyVideo, kept_in_study, study_videos
 from polypcount.evaluation.study import Fold, Study
 from polypcount.evaluation.tables import detail_table, summary_csv, summary_table, vector_table, video_csv, video_table
 from polypcount.progress import Progress, no_progress
@@ -54,12 +53,13 @@ def save_study(
     videos: ids of those to draw; all, if not given.
     """
     folder = Path(out)
+    drawn, texts = _videos_to_draw(study, embeddings, videos), _texts(study)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MANIFEST).unlink(missing_ok=True)  # what is half written must not look whole
-    for name, text in _texts(study).items():
+    for old in (folder / FIGURES).glob("*.png"):  # of a study that is being replaced
+        old.unlink()
+    for name, text in texts.items():
         _write(folder / name, text)
-    drawn = _videos_to_draw(study, embeddings, videos)
-    (folder / FIGURES).mkdir(exist_ok=True)
     for done, video in enumerate(drawn):
         progress(done, len(drawn))
         _draw_video(study, video, folder / FIGURES)
@@ -91,7 +91,8 @@ def _videos_to_draw(study: Study, embeddings: Embeddings | None, wanted: Iterabl
         return []
     if embeddings.content_hash != study.embeddings_hash:
         raise DataError("the study is of other embeddings than those given for its figures")
-    kept = embeddings.long_enough(study.settings["min_frames"])
+    chosen = {name: study.settings[name] for name in ("min_frames", "drop_unlabelled")}
+    kept = kept_in_study(embeddings, **chosen)
     videos = {video.video.id: video for video in study_videos(kept, cannot_link=study.settings["cannot_link"])}
     names = list(videos) if wanted is None else list(wanted)
     for name in names:
@@ -143,8 +144,8 @@ def _matrices(
             continue
         told = ", ".join(f"{name} {value:g}" for name, value in folds[one.method].parameters.items())
         visual = video.scene.visual(settings["similarity"])
-        if not METHODS[one.method].needs_positions:
+        if not one.estimator.needs_positions:
             return visual, None, None, f"{one.method} ({told})"
-        fused = METHODS[one.method](**settings).similarity_of(video.scene)
+        fused = type(one.estimator)(**settings).similarity_of(video.scene)
         return visual, video.scene.temporal(settings["gamma"]), fused, f"{one.method} ({told})"
     return None

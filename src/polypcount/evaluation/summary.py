@@ -22,9 +22,9 @@ SCORES: dict[str, Callable[[VideoScores], float]] = {
     "fpr_zero_filled": lambda video: 0.0 if math.isnan(video.fpr) else video.fpr,
     "tpr": lambda video: video.tpr,
     "precision": lambda video: video.precision,
-    "count_error": lambda video: video.count_error,
-    "absolute_count_error": lambda video: abs(video.count_error),
-    "exact_count": lambda video: video.count_error == 0,
+    "count_error": lambda video: video.count_error if video.tracklets else math.nan,
+    "absolute_count_error": lambda video: abs(video.count_error) if video.tracklets else math.nan,
+    "exact_count": lambda video: video.count_error == 0 if video.tracklets else math.nan,
     "count_error_all": lambda video: video.count_error_all,
     "absolute_count_error_all": lambda video: abs(video.count_error_all),
     "exact_count_all": lambda video: video.count_error_all == 0,
@@ -89,8 +89,8 @@ def summarise(
         which they are defined.
     fr_single_polyp, fr_multi_polyp: fr over the videos in which one polyp owns tracklets, and more than one.
     fpr_zero_filled: fpr over all videos, 0 where it is undefined.
-    count_error, absolute_count_error: groups - polyps, and its absolute value.
-    exact_count: the share of videos with the count error 0.
+    count_error, absolute_count_error: groups - polyps, and its absolute value; not of videos without a tracklet.
+    exact_count: the share of those videos with the count error 0.
     count_error_all, absolute_count_error_all, exact_count_all: the same against all annotated polyps.
 
     Every score is resampled by the same draws of videos.

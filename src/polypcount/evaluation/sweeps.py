@@ -21,9 +21,10 @@ from polypcount.clustering.base import Task
 from polypcount.evaluation.pairs import SweepCounts, sweep_counts
 from polypcount.evaluation.scenes import StudyVideo
 from polypcount.progress import Progress, no_progress
+from polypcount.version import __version__
 from polypcount.whole import whole_file
 
-_FORMAT = "polypcount sweep 1"
+_FORMAT = "polypcount sweep 1"  # goes up with every change that gives other groups
 _COUNTS = ("groups", "true_positive", "false_positive", "false_negative", "true_negative")
 
 
@@ -111,7 +112,8 @@ def _key(method: Method, video: StudyVideo, grid: Grid) -> str:
     settings = {name: value for name, value in method.get_params().items() if name not in grid.axes}
     head = [
         _FORMAT,
-        method.name,
+        __version__,
+        f"{type(method).__module__}.{type(method).__qualname__}",
         settings,
         video.scene.duration,
         {name: list(values) for name, values in grid.axes.items()},

@@ -35,13 +35,16 @@ class Table:
         """Title, table and notes."""
         lines = [f"## {_one_line(self.title)}", ""]
         for row in (self.header, ("---", *("---:" for _ in self.header[1:])), *self.rows):
-            lines.append("| " + " | ".join(_one_line(cell).replace("|", "\\|") for cell in row) + " |")
+            lines.append(
+                "| " + " | ".join(_one_line(cell).replace("\\", "\\\\").replace("|", "\\|") for cell in row) + " |"
+            )
         return "\n".join([*lines, *(f"\n{note}" for note in self.notes)]) + "\n"
 
     def to_latex(self) -> str:
         """A `table` for the booktabs package."""
         lines = [r"\begin{table}", r"\centering", rf"\begin{{tabular}}{{l{'r' * (len(self.header) - 1)}}}", r"\toprule"]
-        cells = [" & ".join(_one_line(cell).translate(_LATEX) for cell in row) + r" \\" for row in self.rows]
+        # Braces first, since LaTeX takes a bracket or star at the start of a row for an option of the one before.
+        cells = ["{}" + " & ".join(_one_line(cell).translate(_LATEX) for cell in row) + r" \\" for row in self.rows]
         head = " & ".join(_one_line(cell).translate(_LATEX) for cell in self.header) + r" \\"
         caption = " ".join((f"{self.title}.", *self.notes)).translate(_LATEX)
         lines += [
@@ -71,7 +74,8 @@ def summary_table(study: Study) -> Table:
         )
         for method, rule in _rules(study)
     )
-    return Table("Leave-one-out over videos", header, rows, _summary_notes(study))
+    title = "Leave-one-out over videos" if _chosen(study) else "Means over videos, with fixed parameters"
+    return Table(title, header, rows, _summary_notes(study))
 
 
 _DETAILS = {
@@ -118,7 +122,10 @@ def video_table(study: Study) -> Table:
             scores = rule.folds[place].scores
             row += [_number(scores.fr), _number(scores.fpr, 4)]
         rows.append(tuple(row))
-    notes = ("Parameters chosen on the other videos by the rule `closest`. FPR is undefined (-) with one polyp.",)
+    undefined = "FPR is undefined (-) with one polyp."
+    if not _chosen(study):
+        return Table("Each video", tuple(header), tuple(rows), ("All parameters were fixed.", undefined))
+    notes = ("Parameters chosen on the other videos by the rule `closest`.", undefined)
     return Table("Each video, held out", tuple(header), tuple(rows), notes)
 
 
@@ -187,13 +194,22 @@ def _summary_notes(study: Study) -> tuple[str, ...]:
     kept = sum(video["polyps"] for video in study.videos)
     tracklets = sum(video["tracklets"] for video in study.videos)
     return (
-        f"{len(study.videos)} videos, {tracklets:,} tracklets of at least {study.settings['min_frames']} frames, "
+        f"{len(study.videos)} videos, {tracklets:,} tracklets of at least {study.settings['min_frames']} boxes, "
         f"{kept} polyps that own one, {annotated} annotated.",
         "Mean ± sample standard deviation over videos; the interval is a bootstrap over videos.",
-        f"FPR is a mean over the {defined.count} of {defined.total} videos with two polyps or more; it was to be "
-        f"{study.settings['target_fpr']:g} over the videos chosen on (average: {study.settings['fpr_average']}), "
-        "and 'selected at' is what it was there.",
+        f"FPR is a mean over the {defined.count} of {defined.total} videos with two polyps or more."
+        + (
+            f" It was to be {study.settings['target_fpr']:g} over the videos chosen on "
+            f"(average: {study.settings['fpr_average']}), and 'selected at' is what it was there."
+            if _chosen(study)
+            else ""
+        ),
     )
+
+
+def _chosen(study: Study) -> bool:
+    """Whether any parameter was chosen on other videos."""
+    return any(rule.rule != "fixed" for _, rule in _rules(study))
 
 
 def _rule(study: RuleStudy) -> str:
