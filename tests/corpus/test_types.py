@@ -37,7 +37,7 @@ def test_columns_get_their_types_and_defaults() -> None:
         ({"frame": [0, -1]}, "boxes row 1: frame must be at least 0, found -1"),
         ({"frame": [0.5, 1]}, "boxes row 0: frame must be a whole number, found 0.5"),
         ({"frame": [float("nan"), 1]}, "boxes row 0: frame must be a whole number, found nan"),
-        ({"frame": [0, 2**31]}, "boxes row 1: frame must be a whole number, found 2147483648"),
+        ({"frame": [0, 2**31]}, "boxes row 1: frame must be below 2\\^31 in size, found 2147483648"),
         ({"frame": ["a", "b"]}, "boxes: column frame must hold whole numbers"),
         ({"score": ["a", "b"]}, "boxes: column score must hold numbers"),
         ({"polyp": [-2, -1]}, "boxes row 0: polyp must be at least -1, found -2"),

@@ -1,6 +1,5 @@
 """Several processes, and pieces: the loss and the gradients of the whole batch in one."""
 
-import socket
 from pathlib import Path
 from typing import Any
 
@@ -39,10 +38,10 @@ def whole_batch() -> tuple[Tensor, list[Tensor]]:
     return loss.detach(), gradients(module)
 
 
-def one_process(rank: int, port: int, out: str, in_pieces: bool, uneven: bool) -> None:
+def one_process(rank: int, out: str, in_pieces: bool, uneven: bool) -> None:
     """What one of the processes does: its share of the batch, the loss of the whole."""
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=WORLD)
+    dist.init_process_group("gloo", init_method=f"file://{out}/meeting", rank=rank, world_size=WORLD)
     module = nn.parallel.DistributedDataParallel(model())
     inputs, labels, positions = batch()
     order = torch.cat([torch.arange(VIEWS)[part::WORLD] for part in range(WORLD)])
@@ -67,10 +66,7 @@ def one_process(rank: int, port: int, out: str, in_pieces: bool, uneven: bool) -
 
 
 def run_processes(out: Path, **options: Any) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    arguments = (port, str(out), options.get("in_pieces", False), options.get("uneven", False))
+    arguments = (str(out), options.get("in_pieces", False), options.get("uneven", False))
     spawn(one_process, arguments, nprocs=WORLD)  # type: ignore[no-untyped-call]
 
 

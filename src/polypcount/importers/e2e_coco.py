@@ -12,11 +12,12 @@ from polypcount.errors import FileError
 from polypcount.importers.coco_file import CocoBox, CocoImage, id_of, load_coco
 from polypcount.importers.decimals import json_decimal, json_whole
 from polypcount.importers.files import list_files, subfolders
-from polypcount.importers.numbering import last_number, natural_key
+from polypcount.importers.numbering import last_number
 from polypcount.importers.options import Options
 from polypcount.importers.problems import Problems
 from polypcount.importers.rows import Rows, to_xyxy
 from polypcount.importers.work import Task, Work
+from polypcount.natural import natural_key
 
 _JSON = frozenset({".json"})
 _DATASETS = {"dataset3": "real-colon"}

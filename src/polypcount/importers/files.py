@@ -7,7 +7,7 @@ from pathlib import Path
 
 from polypcount.corpus import IMAGE_SUFFIXES
 from polypcount.errors import FileError
-from polypcount.importers.numbering import natural_key
+from polypcount.natural import natural_key
 
 _LARGEST_TEXT_BYTES = 1 << 31
 _DEEPEST_FOLDER = 32

@@ -1,4 +1,4 @@
-"""File names that count: natural order, and the number at the end of a name."""
+"""File names that count: their rank, and the number at the end of a name."""
 
 import re
 from collections.abc import Sequence
@@ -6,15 +6,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-_DIGITS = re.compile(r"(\d{1,1000})")  # int() takes no more than 4300
+from polypcount.natural import natural_key
+
 # A frame number may be written as a decimal, 123.0; the extension is gone by then.
 _LAST_NUMBER = re.compile(r"(?<!\d)0*(\d{1,9})(?:\.0)?$")
-
-
-def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:
-    """Sorts `a2` before `a10`: runs of digits compare as numbers, everything else as text."""
-    parts = _DIGITS.split(name)
-    return tuple((0, int(part), part) if index % 2 else (1, 0, part) for index, part in enumerate(parts))
 
 
 def last_number(stem: str) -> int | None:

@@ -10,13 +10,14 @@ from pathlib import Path, PurePosixPath
 from polypcount.corpus import Corpus, Video, concatenate
 from polypcount.errors import FileError
 from polypcount.importers.files import IMAGE_SUFFIXES, list_files, subfolders
-from polypcount.importers.numbering import frames_by_rank, natural_key
+from polypcount.importers.numbering import frames_by_rank
 from polypcount.importers.one_polyp import one_polyp_a_video
 from polypcount.importers.options import Options
 from polypcount.importers.problems import Problems
 from polypcount.importers.rows import Rows
 from polypcount.importers.voc_frame import VocFrame, read_voc_file
 from polypcount.importers.work import Task, Work
+from polypcount.natural import natural_key
 
 _XML = frozenset({".xml"})
 

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from polypcount.corpus import Boxes, Corpus, FrameFiles, Polyp, Video
-from polypcount.importers.numbering import natural_key
 from polypcount.importers.options import BoxConvention
 from polypcount.importers.problems import Problems
+from polypcount.natural import natural_key
 
 Box = tuple[float, float, float, float]
 _LAST_FRAME = 2**31 - 2

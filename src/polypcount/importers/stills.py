@@ -10,12 +10,12 @@ from polypcount.corpus import Corpus, Video, concatenate
 from polypcount.errors import FileError
 from polypcount.importers.decimals import decimal
 from polypcount.importers.files import IMAGE_SUFFIXES, files_by_stem, list_files, read_text, subfolders
-from polypcount.importers.numbering import natural_key
 from polypcount.importers.options import Options
 from polypcount.importers.pixels import image_size, mask_boxes
 from polypcount.importers.problems import Problems
 from polypcount.importers.rows import Box, Rows, to_xyxy
 from polypcount.importers.work import Task, Work
+from polypcount.natural import natural_key
 
 _TXT = frozenset({".txt"})
 _LARGEST_LABEL_BYTES = 1 << 20

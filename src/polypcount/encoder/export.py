@@ -1,0 +1,138 @@
+"""The two halves of an encoder as ONNX, so that they run without torch, and the check that they compute the same."""
+
+import copy
+import importlib.util
+import io
+import warnings
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from polypcount.encoder.model import TrackletEncoder
+from polypcount.encoder.runtime import FRAME_NAMES, SEQUENCE_NAMES, open_session
+from polypcount.encoder.sequence import SequenceEncoder, mean_of_present
+from polypcount.errors import PolypcountError
+
+TOLERANCE = 1e-4
+_OPSET = 17
+
+
+def export_encoder(encoder: TrackletEncoder) -> tuple[bytes, bytes]:
+    """(frame.onnx, sequence.onnx): images float[n, 3, size, size] -> features, features and mask -> vectors.
+
+    n, b and t are free; the image size is that of the spec. Raises `PolypcountError` where ONNX Runtime and torch
+    differ by more than 1e-4 of the largest value (at least of 1).
+    """
+    if importlib.util.find_spec("onnx") is None:
+        raise PolypcountError(
+            "an encoder is saved with the help of the package onnx, which is missing: pip install onnx"
+        )
+    # A copy: the caller's encoder may be on a GPU, of half precision, or in the middle of training.
+    encoder = copy.deepcopy(encoder).cpu().float().eval()
+    size = encoder.spec.preprocessing.crop.size
+    images = torch.randn(2, 3, size, size)
+    features, mask = torch.randn(3, 4, encoder.spec.feature_size), torch.ones(3, 4, dtype=torch.bool)
+    frame = _export(encoder.backbone, (images,), FRAME_NAMES, {"images": {0: "n"}, "features": {0: "n"}})
+    free = {"features": {0: "b", 1: "t"}, "mask": {0: "b", 1: "t"}, "vectors": {0: "b"}}
+    sequence = _export(_TraceableSequence(encoder.sequence), (features, mask), SEQUENCE_NAMES, free)
+    difference = largest_difference(encoder, frame, sequence)
+    if not difference <= TOLERANCE:
+        raise PolypcountError(
+            f"backbone {encoder.spec.backbone}: ONNX Runtime and torch differ by {difference:.1e},"
+            f" expected at most {TOLERANCE:.0e}; use another backbone or another version of torch"
+        )
+    return frame, sequence
+
+
+@torch.no_grad()
+def largest_difference(encoder: TrackletEncoder, frame: bytes, sequence: bytes) -> float:
+    """Between torch and ONNX Runtime over random input of several sizes, relative to the largest value or to 1."""
+    size, f = encoder.spec.preprocessing.crop.size, encoder.spec.feature_size
+    randomly = torch.Generator().manual_seed(0)
+    differences = []
+    session = open_session(frame, "frame.onnx", FRAME_NAMES)
+    for n in (1, 3):
+        images = torch.randn(n, 3, size, size, generator=randomly)
+        found = session.run(None, {"images": images.numpy()})[0]
+        differences.append(_relative(encoder.encode_frames(images), found))
+    session = open_session(sequence, "sequence.onnx", SEQUENCE_NAMES)
+    for b, t in ((1, 1), (4, 9), (2, 70)):
+        features = torch.randn(b, t, f, generator=randomly)
+        mask = torch.rand(b, t, generator=randomly) < 0.6
+        mask[torch.arange(b), torch.randint(t, (b,), generator=randomly)] = True
+        found = session.run(None, {"features": features.numpy(), "mask": mask.numpy()})[0]
+        differences.append(_relative(encoder.encode_sequences(features, mask), found))
+    return max(differences)
+
+
+class _TraceableSequence(nn.Module):
+    """`SequenceEncoder` in evaluation, in operations that can be traced for any b and t.
+
+    The attention of torch fixes b and t when traced. The last layer is computed for the learned token alone.
+    """
+
+    def __init__(self, sequence: SequenceEncoder) -> None:
+        super().__init__()
+        self.sequence = sequence
+
+    def forward(self, features: Tensor, mask: Tensor) -> Tensor:
+        tokens = self.sequence.project_frames(features, mask)
+        if self.sequence.transformer is None:
+            return mean_of_present(tokens, mask)
+        tokens, absent = self.sequence.with_cls(tokens, mask)
+        layers: list[Any] = list(self.sequence.transformer.layers)
+        for layer in layers:
+            queries = tokens[:, :1] if layer is layers[-1] else tokens
+            attended = layer.norm1(queries + _attend(layer.self_attn, queries, tokens, absent))
+            tokens = layer.norm2(attended + layer.linear2(functional.relu(layer.linear1(attended))))
+        return tokens[:, 0]
+
+
+def _attend(attention: nn.MultiheadAttention, queries: Tensor, tokens: Tensor, absent: Tensor) -> Tensor:
+    """float[b, q, d], float[b, k, d], bool[b, k] -> float[b, q, d]: softmax(q k' / sqrt(d / heads)) v, per head."""
+    shape = (attention.num_heads, attention.head_dim)
+    weights, biases = attention.in_proj_weight.chunk(3), attention.in_proj_bias.chunk(3)
+    q, k, v = (
+        functional.linear(source, weight, bias).reshape(*source.shape[:2], *shape).transpose(1, 2)
+        for source, weight, bias in zip((queries, tokens, tokens), weights, biases, strict=True)
+    )
+    scores = q @ k.transpose(2, 3) * attention.head_dim**-0.5
+    shares = scores.masked_fill(absent[:, None, None, :], float("-inf")).softmax(dim=-1)
+    joined: Tensor = attention.out_proj((shares @ v).transpose(1, 2).flatten(2))
+    return joined
+
+
+def _export(
+    module: nn.Module, inputs: tuple[Tensor, ...], names: tuple[tuple[str, ...], str], free: dict[str, dict[int, str]]
+) -> bytes:
+    content: Any = io.BytesIO()  # the tracing exporter takes it, though the shared signature does not say so
+    try:
+        with warnings.catch_warnings():
+            # The tracing exporter is announced as old, and notes every shape that it takes as fixed: the check
+            # against torch tells whether that was right. The newer one takes ten times as long and logs to the screen.
+            warnings.simplefilter("ignore")
+            torch.onnx.export(
+                module.eval(),
+                inputs,
+                content,
+                input_names=list(names[0]),
+                output_names=[names[1]],
+                dynamic_axes=free,
+                opset_version=_OPSET,
+                dynamo=False,
+            )
+    except Exception as problem:  # an operation of a backbone that ONNX does not have, in any of torch's wordings
+        reason = str(problem).strip().splitlines()[0] if str(problem).strip() else type(problem).__name__
+        raise PolypcountError(f"the encoder cannot be exported to ONNX: {reason}; use another backbone") from problem
+    exported: bytes = content.getvalue()
+    return exported
+
+
+def _relative(expected: Tensor, found: Any) -> float:
+    values = expected.numpy()
+    if values.shape != np.shape(found):
+        return float("inf")
+    return float(np.abs(values - found).max() / max(1.0, np.abs(values).max()))

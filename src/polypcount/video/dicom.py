@@ -1,0 +1,157 @@
+"""Frames of a DICOM file: a video stream inside it, or images one after the other. Needs pydicom."""
+
+import io
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from polypcount.errors import FileError, PolypcountError
+from polypcount.video.frames import FrameSource, Image, first_line, refuse_large, wanted_frames
+from polypcount.video.segments import Segments
+from polypcount.video.video_file import VideoFile
+
+if TYPE_CHECKING:
+    from pydicom import Dataset
+
+# MPEG-2, MPEG-4 AVC/H.264 and HEVC/H.265.
+_VIDEO_SYNTAXES = frozenset(f"1.2.840.10008.1.2.4.{number}{end}" for number in range(100, 109) for end in ("", ".1"))
+_DEFLATED = "1.2.840.10008.1.2.1.99"
+_PIXEL_DATA, _ITEM, _UNKNOWN_LENGTH = b"\xe0\x7f\x10\x00", b"\xfe\xff\x00\xe0", b"\xff\xff\xff\xff"
+
+
+def open_dicom(path: Path, *, expected_frames: int = 0, threads: int = 0) -> FrameSource:
+    """Open a DICOM file. Only the header is read here; see `open_source` for the options."""
+    try:
+        import pydicom
+    except ImportError:
+        raise PolypcountError(
+            f"{path} is a DICOM file; to read it, install pydicom: pip install 'polypcount[dicom]'"
+        ) from None
+    try:
+        with path.open("rb") as file:
+            header = pydicom.dcmread(file, stop_before_pixels=True)
+            pixels_at = file.tell()
+        syntax = str(header.file_meta.TransferSyntaxUID)
+    except Exception as problem:  # pydicom lets through whatever a damaged file provokes
+        raise _unreadable(path, problem) from None
+    if syntax in _VIDEO_SYNTAXES:
+        segments = _stream_segments(path, pixels_at)
+        source = VideoFile(
+            path,
+            expected_frames=expected_frames,
+            threads=threads,
+            stream=lambda: cast(BinaryIO, io.BufferedReader(Segments(path, segments), 1 << 18)),
+        )
+        source.fps = _fps(header) or source.fps
+        return source
+    if syntax == _DEFLATED:
+        raise FileError(f"{path} is a deflated DICOM file, which cannot be read frame by frame; store it uncompressed")
+    return DicomImages(path, header, expected_frames)
+
+
+class DicomImages:
+    """Frames of a DICOM file that holds images, uncompressed or as JPEG, read one at a time.
+
+    path: the file. header: its data set without the pixels. expected_frames: as for `open_source`.
+    """
+
+    def __init__(self, path: Path, header: "Dataset", expected_frames: int = 0) -> None:
+        self.path = path
+        self._header = header
+        try:
+            self.width, self.height = int(header.Columns), int(header.Rows)
+            self.frame_count = int(header.get("NumberOfFrames") or 1)
+            self._bits = int(header.BitsStored)
+            self._kind = str(header.PhotometricInterpretation)
+        except (AttributeError, TypeError, ValueError) as problem:
+            raise FileError(f"{path} is a DICOM file without images: {first_line(problem)}") from None
+        refuse_large(path, self.width, self.height)
+        if not 1 <= self._bits <= 16 or self.frame_count < 1 or header.get("PixelRepresentation") == 1:
+            raise FileError(
+                f"{path}: pixels of 1 to 16 bits without sign, and at least one frame, were expected; "
+                f"found {self._bits} bits and {self.frame_count} frames"
+            )
+        self._expected = max(self.frame_count, expected_frames)
+        self.fps = _fps(header)
+
+    def frames(self, wanted: ArrayLike) -> Iterator[tuple[int, Image]]:
+        """Each wanted frame once, in rising order, as (index, RGB uint8[height, width, 3]); see `FrameSource`."""
+        return self._frames(wanted_frames(wanted, self._expected, self.path))
+
+    def _frames(self, wanted: NDArray[np.int64]) -> Iterator[tuple[int, Image]]:
+        from pydicom.pixels.utils import iter_pixels
+
+        there = wanted[wanted < self.frame_count].tolist()
+        given = 0
+        reason = f"it has {self.frame_count} frames"
+        try:
+            for index, pixels in zip(there, iter_pixels(self.path, indices=there) if there else (), strict=True):
+                yield index, self._as_rgb(pixels)
+                given += 1
+        except FileError:
+            raise
+        except Exception as problem:  # pydicom lets through whatever a damaged file provokes
+            reason = first_line(problem)
+        if given < len(wanted):
+            raise FileError(
+                f"{self.path}: frame {wanted[given]} cannot be read; {given} of the {len(wanted)} wanted frames "
+                f"could be ({reason}). If it was cut off, copy it again; otherwise store it as baseline JPEG"
+            )
+
+    def _as_rgb(self, pixels: NDArray[Any]) -> Image:
+        if self._kind == "PALETTE COLOR":
+            from pydicom.pixels.processing import apply_color_lut
+
+            try:
+                pixels = apply_color_lut(pixels, self._header)
+                bits = 8 * pixels.dtype.itemsize
+            except Exception as problem:
+                raise _unreadable(self.path, problem) from None
+        else:
+            bits = self._bits
+        if self._kind == "MONOCHROME1":  # white is 0
+            pixels = (1 << bits) - 1 - pixels
+        if bits > 8:
+            pixels = pixels >> (bits - 8)
+        elif bits < 8:
+            pixels = pixels.astype(np.uint16) * 255 // ((1 << bits) - 1)
+        image = pixels.astype(np.uint8)
+        return image if image.ndim == 3 else np.repeat(image[:, :, None], 3, axis=2)
+
+
+def _fps(header: "Dataset") -> float | None:
+    """Frames per second, by the first of the three elements that says it."""
+    rates = [header.get("RecommendedDisplayFrameRate"), header.get("CineRate"), header.get("FrameTime")]
+    for place, given in enumerate(rates):
+        try:
+            value = float(given)
+        except (TypeError, ValueError):
+            continue
+        if math.isfinite(value) and value > 0:
+            return 1000 / value if place == 2 else value  # milliseconds between frames
+    return None
+
+
+def _stream_segments(path: Path, pixels_at: int) -> list[tuple[int, int]]:
+    """Where the bytes of the video stream are: (offset, length) of each fragment of the pixel data."""
+    segments: list[tuple[int, int]] = []
+    with path.open("rb") as file:
+        size = file.seek(0, io.SEEK_END)
+        file.seek(pixels_at)
+        element = file.read(12)
+        if element[:4] != _PIXEL_DATA or element[8:] != _UNKNOWN_LENGTH:
+            raise FileError(
+                f"{path} has no video stream where its header ends; it is cut off or damaged, copy it again"
+            )
+        while file.read(4) == _ITEM and len(length := file.read(4)) == 4:
+            segments.append((file.tell(), min(int.from_bytes(length, "little"), size - file.tell())))
+            file.seek(sum(segments[-1]))
+    return segments[1:]  # the first item is a table of offsets
+
+
+def _unreadable(path: Path, problem: BaseException) -> FileError:
+    return FileError(f"{path} cannot be read as a DICOM file ({first_line(problem)}); it is another kind, or damaged")

@@ -1,0 +1,107 @@
+"""Image files as RGB arrays: JPEG by simplejpeg, PNG, TIFF and BMP by Pillow."""
+
+import warnings
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from polypcount.errors import FileError
+from polypcount.video.frames import LARGEST_PIXELS, Image, first_line, refuse_large
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as PillowImage
+
+_LARGEST_BYTES = 1 << 29
+_JPEG_START = b"\xff\xd8\xff"
+_FORMATS = ("PNG", "TIFF", "BMP", "JPEG")
+
+
+def read_image(path: Path) -> Image:
+    """RGB uint8[height, width, 3] of an image file.
+
+    Pixels are given as stored: an orientation in EXIF is ignored, since boxes are drawn on stored pixels. Grey and
+    palette images become RGB, transparency is dropped, 16-bit values keep their upper 8 bits. Of several pages, the
+    first.
+    """
+    data = _read(path)
+    if data.startswith(_JPEG_START):
+        return _read_jpeg(path, data)
+    return _read_with_pillow(path, data)
+
+
+def image_size(path: Path) -> tuple[int, int]:
+    """Width and height in pixels, from the header."""
+    from PIL import Image as Pillow
+
+    try:
+        with _bombs_refused(), Pillow.open(path, formats=_FORMATS) as image:
+            return image.size
+    except (OSError, ValueError, SyntaxError, Pillow.DecompressionBombError, Warning) as problem:
+        raise _unreadable(path, problem) from None
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            data = file.read(_LARGEST_BYTES + 1)
+    except (OSError, ValueError) as problem:
+        raise FileError(f"{path} cannot be read: {first_line(problem)}") from None
+    if len(data) > _LARGEST_BYTES:
+        raise FileError(f"{path} is larger than the {_LARGEST_BYTES:,} bytes that an image may have")
+    return data
+
+
+def _read_jpeg(path: Path, data: bytes) -> Image:
+    import simplejpeg  # type: ignore[import-untyped]
+
+    try:
+        height, width, space, _ = simplejpeg.decode_jpeg_header(data)
+        refuse_large(path, width, height)
+        if space in ("CMYK", "YCCK"):
+            return _read_with_pillow(path, data)
+        image: Image = simplejpeg.decode_jpeg(data, colorspace="RGB")
+    except ValueError as problem:
+        raise _unreadable(path, problem) from None
+    return image
+
+
+def _read_with_pillow(path: Path, data: bytes) -> Image:
+    from PIL import Image as Pillow
+
+    try:
+        with _bombs_refused(), Pillow.open(BytesIO(data), formats=_FORMATS) as image:
+            refuse_large(path, image.width, image.height)
+            return _as_rgb(path, image)
+    except (OSError, ValueError, SyntaxError, EOFError, Pillow.DecompressionBombError, Warning) as problem:
+        raise _unreadable(path, problem) from None
+
+
+def _as_rgb(path: Path, image: "PillowImage") -> Image:
+    if image.mode == "F":
+        raise FileError(f"{path} has pixels of 32-bit fractions; 8 or 16 bits were expected, convert it to PNG")
+    if image.mode.startswith("I"):  # Pillow's own conversion would cut off at 255 instead of scaling
+        grey = (np.clip(np.asarray(image), 0, 65535) >> 8).astype(np.uint8)
+        return np.repeat(grey[:, :, None], 3, axis=2)
+    return np.asarray(image.convert("RGB"))
+
+
+class _bombs_refused(warnings.catch_warnings):  # noqa: N801 - used as a function
+    """Makes an error of Pillow's warning that a small file says it holds a huge image."""
+
+    def __enter__(self) -> None:
+        from PIL import Image as Pillow
+
+        super().__enter__()
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("error", Pillow.DecompressionBombWarning)
+
+
+def _unreadable(path: Path, problem: BaseException) -> FileError:
+    if "decompression bomb" in str(problem):
+        return FileError(f"{path}: an image may have up to {LARGEST_PIXELS:,} pixels, and it says it has more")
+    return FileError(
+        f"{path} is not a readable JPEG, PNG, TIFF or BMP image ({first_line(problem)}); "
+        "if it was cut off, copy it again"
+    )

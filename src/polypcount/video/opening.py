@@ -1,0 +1,60 @@
+"""The right frame source for what is there: video file, folder of images, single image, or DICOM."""
+
+import os
+from pathlib import Path
+
+from polypcount.corpus import IMAGE_SUFFIXES, FrameFiles, Video
+from polypcount.errors import DataError, FileError
+from polypcount.video.frame_folder import FrameFolder
+from polypcount.video.frames import FrameSource, first_line, refuse_no_file
+from polypcount.video.video_file import VideoFile
+
+_DICOM_SUFFIXES = frozenset({".dcm", ".dicom"})
+
+
+def open_source(path: str | os.PathLike[str], *, expected_frames: int = 0, threads: int = 0) -> FrameSource:
+    """Open a video file, a folder of images, an image or a DICOM file, whichever `path` is.
+
+    expected_frames: where the recording should be longer than it is, a wanted frame up to there is a `FileError`
+        about a missing frame rather than a `DataError` about a wrong number.
+    threads: for decoding a video; 0 leaves it to FFmpeg.
+    """
+    place = Path(path)
+    refuse_no_file(place)
+    if place.is_dir():
+        return FrameFolder(place, frame_count=expected_frames)
+    if place.suffix.lower() in IMAGE_SUFFIXES:
+        return FrameFolder(place.parent, [place.name], frame_count=expected_frames)
+    if _is_dicom(place):
+        from polypcount.video.dicom import open_dicom
+
+        return open_dicom(place, expected_frames=expected_frames, threads=threads)
+    return VideoFile(place, expected_frames=expected_frames, threads=threads)
+
+
+def open_video(video: Video, files: FrameFiles | None = None, row: int = 0, *, threads: int = 0) -> FrameSource:
+    """Open the frames of a corpus's video.
+
+    files, row: the corpus's frame files, and the video's row in the corpus. Where they list images of this video,
+        those are its frames; otherwise image k of a folder, in natural order, is frame k.
+    """
+    if video.source is None:
+        raise DataError(f"video {video.id} has no pixels: its source is not set; import it again with --source")
+    source = Path(video.source)
+    if not os.path.exists(source):
+        raise FileError(f"video {video.id}: its source {source} does not exist; move it back, or import again")
+    listed = files.of_video(row) if files is not None else slice(0, 0)
+    if files is not None and listed.stop > listed.start:
+        names = dict(zip(files.frame[listed].tolist(), files.name[listed].tolist(), strict=True))
+        return FrameFolder(source, names, frame_count=video.frame_count, fps=video.fps)
+    if source.is_dir():
+        return FrameFolder(source, frame_count=video.frame_count, fps=video.fps)
+    return open_source(source, expected_frames=video.frame_count, threads=threads)
+
+
+def _is_dicom(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(132)[128:] == b"DICM" or path.suffix.lower() in _DICOM_SUFFIXES
+    except OSError as problem:
+        raise FileError(f"{path} cannot be read: {first_line(problem)}") from None

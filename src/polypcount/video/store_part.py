@@ -1,0 +1,128 @@
+"""One piece of the work of building a crop store: some boxes of one video, cut and kept as a file of their own."""
+
+import hashlib
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from polypcount.corpus import FrameFiles, Video
+from polypcount.errors import FileError
+from polypcount.video.crop import CropRule
+from polypcount.video.frame_folder import FrameFolder
+from polypcount.video.frames import first_line
+from polypcount.video.opening import open_video
+from polypcount.video.store import FORMAT, FORMAT_VERSION, METADATA, SCHEMA
+from polypcount.whole import whole_file
+
+QUALITY = 92
+_BATCH_CROPS = 256
+
+
+@dataclass(frozen=True)
+class Part:
+    """Boxes of one video to be cut.
+
+    key: of all that decides about the pixels; the same for the same work.
+    video, files: the video, and its images where the corpus lists them, as of a corpus with this video alone.
+    frame: int32[n], rising. xyxy: float32[n, 4]. rows: int64[n], box rows, rising.
+    """
+
+    key: str
+    video: Video
+    files: FrameFiles
+    frame: NDArray[np.int32]
+    xyxy: NDArray[np.float32]
+    rows: NDArray[np.int64]
+    rule: CropRule
+
+
+def part_key(part: Part) -> str:
+    """SHA-256 over the rule, the boxes, and size and time of change of what is read; the place on disk is left out."""
+    digest = hashlib.sha256()
+    names = part.files.name.tolist() if len(part.files) else []
+    about = [FORMAT, FORMAT_VERSION, QUALITY, part.rule.fingerprint, part.video.id, part.video.width, part.video.height]
+    for piece in (json.dumps([*about, names, part.files.frame.tolist(), _seen(part)]).encode(), part.frame, part.xyxy):
+        content = bytes(piece) if isinstance(piece, bytes) else piece.astype(piece.dtype.newbyteorder("<")).tobytes()
+        digest.update(len(content).to_bytes(8, "little") + content)
+    return digest.hexdigest()
+
+
+def _seen(part: Part) -> list[tuple[str, int, int]]:
+    """Name, size in bytes and time of change in ns of the video file, or of each image that is wanted."""
+    source = part.video.source
+    if source is not None and os.path.isdir(source):
+        folder = open_video(part.video, part.files, 0)
+        assert isinstance(folder, FrameFolder)
+        paths = [folder.file_of(frame) for frame in np.unique(part.frame).tolist()]
+        return [(path.name, *_stat(path)) for path in paths if path is not None]
+    return [] if source is None else [("", *_stat(Path(source)))]
+
+
+def _stat(path: Path) -> tuple[int, int]:
+    try:
+        stat = path.stat()
+    except OSError:
+        return (-1, 0)  # it is named when it is to be read
+    return (stat.st_size, stat.st_mtime_ns)
+
+
+def cut_part(part: Part, path: Path, threads: int) -> int:
+    """Cut the crops and write them to `path`, whole; returns how many. Memory: a frame and some hundred crops."""
+    import simplejpeg  # type: ignore[import-untyped]
+
+    source = open_video(part.video, part.files, 0, threads=threads)
+    starts = np.searchsorted(part.frame, np.unique(part.frame))
+    stops = [*starts[1:].tolist(), len(part.frame)]
+    described = json.dumps({"key": part.key, "crops": len(part.rows)})
+    schema = pa.schema([SCHEMA.field("jpeg")], {METADATA: described})
+    pictures: list[bytes] = []
+    try:
+        with (
+            whole_file(path) as unfinished,
+            pa.ipc.new_file(str(unfinished), schema) as writer,
+        ):
+            for (index, frame), start, stop in zip(source.frames(part.frame), starts.tolist(), stops, strict=True):
+                _refuse_other_size(part.video, index, frame.shape[1], frame.shape[0])
+                for box in part.xyxy[start:stop]:
+                    pictures.append(simplejpeg.encode_jpeg(part.rule.crop(frame, box), quality=QUALITY))
+                if len(pictures) >= _BATCH_CROPS or stop == len(part.frame):
+                    writer.write_batch(pa.record_batch([pa.array(pictures, pa.large_binary())], schema=schema))
+                    pictures = []
+    except FileError as problem:
+        raise FileError(f"video {part.video.id}: {problem}") from None
+    except OSError as problem:
+        raise FileError(f"{path}: crops cannot be written: {first_line(problem)}") from None
+    return len(part.rows)
+
+
+def read_part(path: Path, part: Part) -> pa.ChunkedArray | None:
+    """Crops as JPEG of a finished part; None where the file is not there, damaged or of other work."""
+    try:
+        table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+        described = json.loads(table.schema.metadata[METADATA])
+        table.validate(full=True)
+    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError):
+        return None
+    whole = described == {"key": part.key, "crops": len(part.rows)} and len(table) == len(part.rows)
+    return table.column("jpeg") if whole else None
+
+
+def described_store(rule: CropRule, key: str, parts: list[Part]) -> bytes:
+    """What the metadata of a whole store says."""
+    lengths = [(part.key, len(part.rows)) for part in parts]
+    about = {"format": FORMAT, "version": FORMAT_VERSION, "rule": asdict(rule), "key": key, "parts": lengths}
+    return json.dumps(about).encode()
+
+
+def _refuse_other_size(video: Video, frame: int, width: int, height: int) -> None:
+    for name, expected, found in (("width", video.width, width), ("height", video.height, height)):
+        if expected is not None and expected != found:
+            raise FileError(
+                f"{video.source}: frame {frame} has a {name} of {found} pixels, and the boxes are for {expected}; "
+                "give the recording that the boxes were drawn on"
+            )

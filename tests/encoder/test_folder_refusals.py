@@ -1,0 +1,180 @@
+import hashlib
+import importlib.util
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import safetensors.torch
+import torch
+
+from polypcount.encoder import (
+    export,
+    load_encoder,
+    load_torch,
+    save_encoder,
+)
+from polypcount.encoder.manifest import fingerprint_of
+from polypcount.encoder.spec import EncoderSpec
+from polypcount.errors import DataError, FileError, PolypcountError
+from tests.encoder.encoders import FILES, make, manifest
+
+
+def rewrite(folder: Path, **changes: Any) -> None:
+    (folder / "encoder.json").write_text(json.dumps({**manifest(folder), **changes}))
+
+
+def model_file(folder: Path, name: str) -> Path:
+    return folder / str(manifest(folder)["model"]) / name
+
+
+def refused(folder: Path, message: str) -> None:
+    for load in (load_encoder, load_torch):
+        with pytest.raises(FileError, match=message) as caught:
+            load(folder)
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"format": "polypcount-corpus"}, '"format" must be "polypcount-encoder"'),
+        ({"format_version": 2}, "has format version 2, this polypcount reads up to 1: upgrade polypcount"),
+        ({"format_version": True}, "format_version must be a whole number"),
+        ({"format_version": None}, "format_version must be a whole number"),
+        ({"model": "../../etc"}, "model must be a name such as model-1a2b3c4d"),
+        ({"model": "model-00000000"}, "is missing: the encoder is not complete"),
+        ({"files": None}, "SHA-256 of encoder.safetensors must be 64"),
+        ({"fingerprint": 5}, "SHA-256 of fingerprint must be 64"),
+        ({"fingerprint": "0" * 64}, "spec and weights do not give its fingerprint"),
+        ({"spec": []}, "spec must be a JSON object"),
+        ({"spec": {}}, "spec.backbone is missing"),
+        ({"recipe": "x"}, "recipe must be a JSON object"),
+        ({"metrics": None}, "metrics must be a JSON object"),
+    ],
+)
+def test_changed_description_is_refused(saved: Path, changes: dict[str, Any], message: str) -> None:
+    rewrite(saved, **changes)
+    refused(saved, message)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "not valid JSON"),
+        (b"\xff\xfe\x00", "not valid JSON"),
+        (b"[" * 200_000, "not valid JSON"),
+        (b'{"format": NaN}', "NaN is not a JSON number"),
+        (b"1" * 10_000, "not valid JSON"),
+        (b"[]", '"format" must be'),
+    ],
+)
+def test_hostile_json_is_refused(saved: Path, content: bytes, message: str) -> None:
+    (saved / "encoder.json").write_bytes(content)
+    refused(saved, message)
+
+
+def test_huge_description_is_not_read(saved: Path) -> None:
+    with (saved / "encoder.json").open("r+b") as file:
+        file.truncate(1 << 30)
+    refused(saved, "too large")
+
+
+def test_missing_places_are_told_apart(saved: Path, tmp_path: Path) -> None:
+    refused(tmp_path / "nowhere", "does not exist; give a folder that polypcount train has written")
+    refused(tmp_path, "is not an encoder folder: it has no encoder.json")
+    refused(saved / "encoder.json", "is a file, not a folder")
+
+
+def test_missing_and_changed_files_are_named(original: Path, tmp_path: Path) -> None:
+    for name in FILES:
+        folder = Path(shutil.copytree(original, tmp_path / name))
+        path = model_file(folder, name)
+        content = bytearray(path.read_bytes())
+        content[-1] ^= 1
+        path.write_bytes(content)
+        with pytest.raises(FileError, match=f"{name} was changed after saving"):
+            load_encoder(folder)
+        path.unlink()
+        with pytest.raises(FileError, match=f"{name} is missing"):
+            load_encoder(folder)
+    with pytest.raises(FileError, match=r"encoder\.safetensors is missing"):
+        load_torch(tmp_path / FILES[0])
+
+
+def forge(folder: Path, name: str, content: bytes, **spec: Any) -> None:
+    """Exchange a file, or the spec, by someone who knows how to compute the hashes."""
+    model_file(folder, name).write_bytes(content)
+    described = manifest(folder)
+    hashes = {**described["files"], name: hashlib.sha256(content).hexdigest()}
+    changed = {**described["spec"], **spec}
+    fingerprint = fingerprint_of(EncoderSpec.from_dict(changed), hashes[FILES[0]])
+    rewrite(folder, files=hashes, spec=changed, fingerprint=fingerprint)
+
+
+def test_forged_folders_are_refused_in_one_line(original: Path, tmp_path: Path) -> None:
+    weights = model_file(original, FILES[0]).read_bytes()
+    cases: list[tuple[Any, str, bytes, dict[str, Any], str]] = [
+        (load_encoder, "frame.onnx", b"not ONNX", {}, "frame.onnx is damaged or not an ONNX model"),
+        (
+            load_encoder,
+            "sequence.onnx",
+            model_file(original, "frame.onnx").read_bytes(),
+            {},
+            "sequence.onnx is the ONNX model of something else",
+        ),
+        (load_torch, FILES[0], b"\xff" * 40, {}, "encoder.safetensors is damaged or not a safetensors file"),
+        (load_torch, FILES[0], safetensors.torch.save({}), {}, "the spec asks for weights .* found none"),
+        (load_torch, FILES[0], weights, {"ff": 65536}, r"of shape \[65536, 16\], found \[32, 16\]"),
+        (load_torch, FILES[0], weights, {"layers": 3}, "layers.2.linear1.weight of shape .* found none"),
+        (load_torch, FILES[0], weights, {"layers": 1}, "tensors do not belong to TrackletEncoder"),
+        (load_torch, FILES[0], weights, {"heads": 3}, "d must be divisible by heads"),
+        (load_torch, FILES[0], weights, {"backbone": "lite0"}, "feature_size must be 1280"),
+        (load_torch, FILES[0], weights, {"backbone": "nothing"}, "must be lite0 or tiny"),
+        (load_torch, FILES[0], weights, {"backbone_config": {"model_type": "x"}}, "cannot be built"),
+    ]
+    for number, (load, name, content, spec, message) in enumerate(cases):
+        folder = Path(shutil.copytree(original, tmp_path / str(number)))
+        forge(folder, name, content, **spec)
+        with pytest.raises(FileError, match=message) as caught:
+            load(folder)
+        assert "\n" not in str(caught.value)
+
+
+def test_unsuitable_places_are_refused_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(export, "export_encoder", None)
+    encoder = make()
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "link").symlink_to(tmp_path / "gone")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "encoder.json").write_text("{}")
+    for name, message in {"file": "is a file", "link": "link to nowhere", "other": "it is not replaced"}.items():
+        with pytest.raises(FileError, match=message):
+            save_encoder(encoder, tmp_path / name)
+    for key, value in {"recipe": {"a": object()}, "metrics": {"loss": float("nan")}, "data_hash": b"x"}.items():
+        with pytest.raises(DataError, match=f"{key} of an encoder must be plain JSON") as caught:
+            save_encoder(encoder, tmp_path / "new", **{key: value})  # type: ignore[arg-type]
+        assert "\n" not in str(caught.value)
+    assert not (tmp_path / "new").exists()
+
+
+def test_export_that_computes_something_else_is_not_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(export, "_attend", lambda attention, queries, tokens, absent: queries)
+    with pytest.raises(PolypcountError, match="ONNX Runtime and torch differ by"):
+        save_encoder(make(), tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_backbone_that_cannot_be_exported_is_told_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = make()
+    monkeypatch.setattr(type(encoder.backbone), "forward", lambda self, images: torch.linalg.eigvals(images[:, 0]).real)
+    with pytest.raises(PolypcountError, match="cannot be exported to ONNX") as caught:
+        save_encoder(encoder, tmp_path / "new")
+    assert "\n" not in str(caught.value)
+
+
+def test_missing_onnx_is_named_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(PolypcountError, match="pip install onnx"):
+        save_encoder(make(), tmp_path / "new")

@@ -1,0 +1,132 @@
+"""DICOM: video streams inside it, and images one after the other."""
+
+import builtins
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import simplejpeg  # type: ignore[import-untyped]
+
+from polypcount.errors import DataError, FileError, PolypcountError
+from polypcount.video import open_source
+from tests.video.movies import HEIGHT, WIDTH, number_of, numbered, write_movie
+
+pydicom = pytest.importorskip("pydicom")
+from pydicom.encaps import encapsulate  # noqa: E402
+from pydicom.uid import UID, ExplicitVRLittleEndian, JPEGBaseline8Bit, generate_uid  # noqa: E402
+
+H264 = UID("1.2.840.10008.1.2.4.102")
+
+
+def write_dicom(path: Path, pixels: bytes, syntax: UID, frames: int, **elements: Any) -> Path:
+    data = pydicom.Dataset()
+    data.file_meta = pydicom.dataset.FileMetaDataset()
+    data.file_meta.TransferSyntaxUID = syntax
+    data.file_meta.MediaStorageSOPClassUID = UID("1.2.840.10008.5.1.4.1.1.77.1.1.1")
+    data.file_meta.MediaStorageSOPInstanceUID = generate_uid()
+    values = {
+        "Rows": HEIGHT,
+        "Columns": WIDTH,
+        "SamplesPerPixel": 3,
+        "PhotometricInterpretation": "RGB",
+        "PlanarConfiguration": 0,
+        "BitsAllocated": 8,
+        "BitsStored": 8,
+        "HighBit": 7,
+        "PixelRepresentation": 0,
+        "NumberOfFrames": frames,
+        **elements,
+    }
+    for name, value in values.items():
+        setattr(data, name, value)
+    data.add_new(0x7FE00010, "OB" if values["BitsAllocated"] == 8 else "OW", pixels)
+    data["PixelData"].is_undefined_length = syntax.is_compressed
+    data.save_as(path, enforce_file_format=True)
+    return path
+
+
+def numbers(path: Path, wanted: object) -> list[tuple[int, int]]:
+    return [(index, number_of(image)) for index, image in open_source(path).frames(wanted)]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("fragments", [1, 3])
+@pytest.mark.parametrize("suffix", [".mp4", ".ts", ".h264"])
+def test_a_video_stream_is_read_by_exact_index(tmp_path: Path, suffix: str, fragments: int) -> None:
+    stream = write_movie(tmp_path / f"a{suffix}", 50).read_bytes()
+    size = len(stream) // fragments // 2 * 2 + 2  # only the last fragment may need a byte to be even
+    pixels = encapsulate([stream[at : at + size] for at in range(0, len(stream), size)], has_bot=False)
+    path = write_dicom(tmp_path / "a.dcm", pixels, H264, 50, CineRate=30, PhotometricInterpretation="YBR_PARTIAL_420")
+    source = open_source(path)
+    assert (source.frame_count, source.width, source.height, source.fps) == (50, WIDTH, HEIGHT, 30.0)
+    assert numbers(path, range(50)) == [(k, k) for k in range(50)]
+    assert numbers(path, [33, 48]) == [(33, 33), (48, 48)]
+
+
+def test_uncompressed_frames(tmp_path: Path) -> None:
+    pixels = np.stack([numbered(number) for number in range(9)])
+    path = write_dicom(tmp_path / "no_suffix", pixels.tobytes(), ExplicitVRLittleEndian, 9, FrameTime="40")
+    source = open_source(path)
+    assert (source.frame_count, source.fps) == (9, 25.0)
+    for index, image in source.frames([1, 4, 8]):
+        np.testing.assert_array_equal(image, pixels[index])
+    with pytest.raises(DataError, match="no frame 9"):
+        source.frames([9])
+
+
+def test_jpeg_frames(tmp_path: Path) -> None:
+    pictures = [simplejpeg.encode_jpeg(numbered(number), quality=95) for number in range(9)]
+    path = write_dicom(
+        tmp_path / "a.dcm", encapsulate(pictures), JPEGBaseline8Bit, 9, PhotometricInterpretation="YBR_FULL"
+    )
+    assert numbers(path, range(9)) == [(k, k) for k in range(9)]
+    for index, image in open_source(path).frames([4]):
+        assert np.abs(image.astype(int) - simplejpeg.decode_jpeg(pictures[index])).max() <= 4
+
+
+@pytest.mark.parametrize("kind", ["MONOCHROME1", "MONOCHROME2"])
+def test_grey_frames_of_12_bits(tmp_path: Path, kind: str) -> None:
+    pixels = np.arange(HEIGHT * WIDTH, dtype=np.uint16).reshape(HEIGHT, WIDTH) % 4096
+    elements = {"SamplesPerPixel": 1, "BitsAllocated": 16, "BitsStored": 12, "HighBit": 11}
+    path = write_dicom(
+        tmp_path / "a.dcm", pixels.tobytes(), ExplicitVRLittleEndian, 1, PhotometricInterpretation=kind, **elements
+    )
+    ((_, image),) = open_source(path).frames([0])
+    expected = pixels >> 4 if kind == "MONOCHROME2" else 255 - (pixels >> 4)
+    np.testing.assert_array_equal(image, np.repeat(expected[:, :, None], 3, axis=2))
+
+
+def test_damaged_files_are_named(tmp_path: Path) -> None:
+    broken = tmp_path / "a.dcm"
+    broken.write_bytes(b"nothing of the kind")
+    with pytest.raises(FileError, match=r"a\.dcm cannot be read as a DICOM file"):
+        open_source(broken)
+    pixels = np.stack([numbered(number) for number in range(9)])
+    path = write_dicom(tmp_path / "b.dcm", pixels.tobytes(), ExplicitVRLittleEndian, 9)
+    path.write_bytes(path.read_bytes()[:-40_000])
+    with pytest.raises(FileError, match=r"b\.dcm: frame . cannot be read"):
+        list(open_source(path).frames(range(9)))
+    pictures = [simplejpeg.encode_jpeg(numbered(number)) for number in range(9)]
+    pictures[5] = pictures[5][:200]
+    path = write_dicom(
+        tmp_path / "c.dcm", encapsulate(pictures), JPEGBaseline8Bit, 9, PhotometricInterpretation="YBR_FULL"
+    )
+    with pytest.raises(FileError, match=r"c\.dcm: frame 5 cannot be read; 5 of the 9"):
+        list(open_source(path).frames(range(9)))
+    path = write_dicom(tmp_path / "d.dcm", encapsulate([b"no video"], has_bot=False), H264, 9)
+    with pytest.raises(FileError, match=r"d\.dcm cannot be read as a video"):
+        open_source(path)
+
+
+def test_without_pydicom_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_dicom(tmp_path / "a.dcm", numbered(0).tobytes(), ExplicitVRLittleEndian, 1)
+    found = builtins.__import__
+
+    def without(name: str, *rest: Any, **named: Any) -> Any:
+        if name.startswith("pydicom"):
+            raise ImportError(name)
+        return found(name, *rest, **named)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(PolypcountError, match=r"polypcount\[dicom\]"):
+        open_source(path)
