@@ -10,6 +10,7 @@ from polypcount.version import __version__
 
 if TYPE_CHECKING:
     from polypcount.corpus import Corpus, Embeddings, check, concatenate
+    from polypcount.encoder import embed, load_encoder
     from polypcount.errors import PolypcountError
     from polypcount.evaluation import leave_one_out
     from polypcount.importers import merge, read_corpus, write_boxes
@@ -22,6 +23,8 @@ _HOME_OF = {
     "Embeddings": "polypcount.corpus",
     "check": "polypcount.corpus",
     "concatenate": "polypcount.corpus",
+    "embed": "polypcount.encoder",
+    "load_encoder": "polypcount.encoder",
     "PolypcountError": "polypcount.errors",
     "leave_one_out": "polypcount.evaluation",
     "merge": "polypcount.importers",
@@ -39,9 +42,11 @@ __all__ = [
     "__version__",
     "check",
     "concatenate",
+    "embed",
     "fragments",
     "leave_one_out",
     "link_tracklets",
+    "load_encoder",
     "merge",
     "read_corpus",
     "simulate_timelines",

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from polypcount.cli import check, demo, doctor, importing, simulate, study
+from polypcount.cli import check, demo, doctor, embed, importing, simulate, study
 from polypcount.cli.texts import harmless
 from polypcount.errors import PolypcountError
 
@@ -21,6 +21,7 @@ for name, verb in (
     ("import", importing.import_),
     ("merge", importing.merge),
     ("check", check.check),
+    ("embed", embed.embed),
     ("study", study.study),
     ("export", importing.export),
     ("doctor", doctor.doctor),

@@ -6,6 +6,7 @@ The names that need torch are loaded when they are first used.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from polypcount.encoder.embed import embed
 from polypcount.encoder.folder import load_encoder, load_torch, save_encoder
 from polypcount.encoder.runtime import Encoder
 from polypcount.encoder.spec import EncoderSpec, Preprocessing
@@ -32,6 +33,7 @@ __all__ = [
     "ProjectionHead",
     "SequenceEncoder",
     "TrackletEncoder",
+    "embed",
     "load_backbone",
     "load_encoder",
     "load_torch",

@@ -54,7 +54,7 @@ def build_store(
     Whatever fails, the store that was there before stays.
     """
     place = Path(folder)
-    parts = _parts(corpus, _checked_rows(corpus, rows), rule)
+    parts = parts_of(corpus, rows, rule)
     digest = hashlib.sha256(rule.fingerprint.encode())
     for part in parts:
         digest.update(part.key.encode() + part.rows.astype("<i8").tobytes())
@@ -91,8 +91,9 @@ def _checked_rows(corpus: Corpus, rows: ArrayLike) -> NDArray[np.int64]:
     return wanted
 
 
-def _parts(corpus: Corpus, rows: NDArray[np.int64], rule: CropRule) -> list[Part]:
-    """The work in pieces, in the order of rows."""
+def parts_of(corpus: Corpus, rows: ArrayLike, rule: CropRule) -> list[Part]:
+    """The boxes of these rows in pieces of one video each, in the order of rows."""
+    rows = _checked_rows(corpus, rows)
     parts = []
     for video in np.unique(corpus.boxes.video[rows]).tolist():
         own = rows[corpus.boxes.video[rows] == video]

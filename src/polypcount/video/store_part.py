@@ -1,8 +1,10 @@
 """One piece of the work of building a crop store: some boxes of one video, cut and kept as a file of their own."""
 
 import hashlib
+import itertools
 import json
 import os
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from polypcount.corpus import FrameFiles, Video
 from polypcount.errors import FileError
 from polypcount.video.crop import CropRule
 from polypcount.video.frame_folder import FrameFolder
-from polypcount.video.frames import first_line
+from polypcount.video.frames import FrameSource, Image, first_line
 from polypcount.video.opening import open_video
 from polypcount.video.store import FORMAT, FORMAT_VERSION, METADATA, SCHEMA
 from polypcount.whole import whole_file
@@ -71,30 +73,43 @@ def _stat(path: Path) -> tuple[int, int]:
     return (stat.st_size, stat.st_mtime_ns)
 
 
+def open_part(part: Part, threads: int) -> FrameSource:
+    """The video of a part, opened."""
+    try:
+        return open_video(part.video, part.files, 0, threads=threads)
+    except FileError as problem:
+        raise FileError(f"video {part.video.id}: {problem}") from None
+
+
+def crops_of(part: Part, source: FrameSource) -> Iterator[Image]:
+    """The crops of a part one by one, in the order of its rows, from its video or one that is open already."""
+    starts = np.searchsorted(part.frame, np.unique(part.frame))
+    stops = [*starts[1:].tolist(), len(part.frame)]
+    try:
+        for (index, frame), start, stop in zip(source.frames(part.frame), starts.tolist(), stops, strict=True):
+            _refuse_other_size(part.video, index, frame.shape[1], frame.shape[0])
+            for box in part.xyxy[start:stop]:
+                yield part.rule.crop(frame, box)
+    except FileError as problem:
+        raise FileError(f"video {part.video.id}: {problem}") from None
+
+
 def cut_part(part: Part, path: Path, threads: int) -> int:
     """Cut the crops and write them to `path`, whole; returns how many. Memory: a frame and some hundred crops."""
     import simplejpeg  # type: ignore[import-untyped]
 
-    source = open_video(part.video, part.files, 0, threads=threads)
-    starts = np.searchsorted(part.frame, np.unique(part.frame))
-    stops = [*starts[1:].tolist(), len(part.frame)]
     described = json.dumps({"key": part.key, "crops": len(part.rows)})
     schema = pa.schema([SCHEMA.field("jpeg")], {METADATA: described})
-    pictures: list[bytes] = []
     try:
         with (
             whole_file(path) as unfinished,
             pa.ipc.new_file(str(unfinished), schema) as writer,
         ):
-            for (index, frame), start, stop in zip(source.frames(part.frame), starts.tolist(), stops, strict=True):
-                _refuse_other_size(part.video, index, frame.shape[1], frame.shape[0])
-                for box in part.xyxy[start:stop]:
-                    pictures.append(simplejpeg.encode_jpeg(part.rule.crop(frame, box), quality=QUALITY))
-                if len(pictures) >= _BATCH_CROPS or stop == len(part.frame):
-                    writer.write_batch(pa.record_batch([pa.array(pictures, pa.large_binary())], schema=schema))
-                    pictures = []
-    except FileError as problem:
-        raise FileError(f"video {part.video.id}: {problem}") from None
+            crops = crops_of(part, open_part(part, threads))
+            while pictures := [
+                simplejpeg.encode_jpeg(crop, quality=QUALITY) for crop in itertools.islice(crops, _BATCH_CROPS)
+            ]:
+                writer.write_batch(pa.record_batch([pa.array(pictures, pa.large_binary())], schema=schema))
     except OSError as problem:
         raise FileError(f"{path}: crops cannot be written: {first_line(problem)}") from None
     return len(part.rows)

@@ -1,0 +1,50 @@
+"""`polypcount embed`: a vector for each tracklet of a corpus."""
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def embed(
+    corpus: Annotated[Path, typer.Argument(metavar="CORPUS", help="Folder that polypcount has written.")],
+    encoder: Annotated[Path, typer.Option("--encoder", help="Folder of a trained encoder.")],
+    out: Annotated[Path, typer.Option("--out", help="File to write, .parquet or .npz.")],
+    stride: Annotated[int, typer.Option(min=1, help="Look at every so many-th box of a tracklet.")] = 4,
+    min_frames: Annotated[int, typer.Option(min=0, help="Leave shorter tracklets out.")] = 30,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+) -> None:
+    """Link the boxes to tracklets, and encode each as one vector.
+
+    Boxes of known polyps or tracks are linked where they follow each other and overlap. Stopped and started again, it
+    goes on where it was.
+    """
+    from polypcount.cli.progress import show_progress
+    from polypcount.corpus import Corpus
+    from polypcount.encoder import embed as embed_tracklets
+    from polypcount.encoder import load_encoder
+    from polypcount.errors import FileError
+    from polypcount.tracking import link_tracklets
+
+    if out.suffix.lower() not in (".parquet", ".npz"):
+        raise FileError(f"{out}: embeddings are saved as .parquet or .npz, found {out.suffix or 'no suffix'}")
+    if out.exists() and not force:
+        raise FileError(f"{out} exists already; choose another name, or replace it with --force")
+    read, model = Corpus.load(corpus), load_encoder(encoder)
+    tracklets = link_tracklets(read.boxes)
+    crops, started = 0, time.monotonic()
+    with show_progress("crops") as shown:
+
+        def progress(done: int, total: int) -> None:
+            nonlocal crops
+            crops = done
+            shown(done, total)
+
+        found = embed_tracklets(read, tracklets, model, stride=stride, min_frames=min_frames, progress=progress)
+    found.save(out)
+    speed = crops / max(time.monotonic() - started, 1e-9)
+    typer.echo(
+        f"{out}: {len(found):,} tracklets of at least {min_frames} boxes, of {len(tracklets):,}; "
+        f"{crops:,} crops, {speed:,.0f} a second"
+    )

@@ -1,0 +1,135 @@
+"""Embedding a corpus, against one tracklet at a time."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image
+
+from polypcount.corpus import Boxes, Corpus, FrameFiles, Polyp, Tracklets, Video
+from polypcount.encoder import Encoder, embed, load_encoder, save_encoder
+from polypcount.encoder import embed as embed_function
+from polypcount.errors import DataError, FileError
+from polypcount.tracking import link_tracklets
+from polypcount.video import open_video
+from tests.conftest import Run
+from tests.encoder.encoders import make
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> Encoder:
+    return load_encoder(save_encoder(make(), tmp_path_factory.mktemp("encoder") / "a"))
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    """Two videos of images, of which the second is listed by name; two polyps in the first."""
+    rng = np.random.default_rng(0)
+    root = tmp_path_factory.mktemp("images")
+    videos, names = [], []
+    for name, frames in (("a", 60), ("b", 12)):
+        (root / name).mkdir()
+        for frame in range(frames):
+            still = rng.integers(0, 255, (48, 64, 3), dtype=np.uint8)
+            Image.fromarray(still).save(root / name / f"{'x' if name == 'b' else ''}{frame}.png")
+            if name == "b":
+                names.append(f"x{frame}.png")
+        videos.append(Video(name, frames, 25.0, 64, 48, source=str(root / name)))
+    rows = [(0, frame, 5, 0) for frame in range(45)] + [(0, frame, 30, 1) for frame in range(20, 60)]
+    rows += [(1, frame, 20, 2) for frame in range(12)]
+    video, frame, x, polyp = np.array(rows).T
+    xyxy = np.column_stack([x, 10 + frame % 5, x + 15, 25 + frame % 5])
+    polyps = (Polyp("p0", "a"), Polyp("p1", "a"), Polyp("p2", "b"))
+    files = FrameFiles(np.ones(12, np.int32), np.arange(12), np.array(names, object))
+    return Corpus(tuple(videos), Boxes(video, frame, xyxy, polyp=polyp), polyps, files=files)
+
+
+def plain(corpus: Corpus, tracklets: Tracklets, tracklet: int, encoder: Encoder, stride: int) -> NDArray[np.float32]:
+    """The vector of one tracklet, frame by frame."""
+    rows = tracklets.rows(tracklet)
+    if len(rows[::stride]) >= 8:
+        rows = rows[::stride]
+    video = int(tracklets.video[tracklet])
+    source = open_video(corpus.videos[video], corpus.files, video)
+    frames = dict(source.frames(corpus.boxes.frame[rows]))
+    rule = encoder.spec.preprocessing.crop
+    crops = [rule.crop(frames[int(corpus.boxes.frame[row])], corpus.boxes.xyxy[row]) for row in rows]
+    features = np.concatenate([encoder.encode_frames(crop[None]) for crop in crops])
+    return np.asarray(encoder.encode_sequences(features[None], np.ones((1, len(features)), bool))[0])
+
+
+def test_vectors_equal_one_tracklet_at_a_time(corpus: Corpus, encoder: Encoder, tmp_path: Path) -> None:
+    tracklets = link_tracklets(corpus.boxes)
+    told: list[tuple[int, int]] = []
+    found = embed(corpus, tracklets, encoder, cache=tmp_path, progress=lambda d, t: told.append((d, t)))
+    assert len(found) == len(tracklets) == 3
+    assert found.encoder == encoder.fingerprint
+    for k in range(3):
+        row = np.flatnonzero((found.video == tracklets.video[k]) & (found.start_frame == tracklets.start_frame[k]))[0]
+        assert found.vectors[row] == pytest.approx(plain(corpus, tracklets, k, encoder, 4), abs=1e-4)
+    assert told[-1] == (12 + 10 + 12, 12 + 10 + 12), "every fourth of 45 and 40, and all of 12"
+    assert found.together.tolist() == [[0, 1]]
+
+
+def test_features_are_kept(corpus: Corpus, encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tracklets = link_tracklets(corpus.boxes)
+    first = embed(corpus, tracklets, encoder, cache=tmp_path)
+    kept = sorted(tmp_path.glob("*.npy"))
+    assert len(kept) == 2
+    opened: list[str] = []
+    module = __import__("polypcount.encoder.embed", fromlist=["open_part"])
+    real = module.open_part
+
+    def counting(part: object, threads: int) -> object:
+        opened.append(part.video.id)  # type: ignore[attr-defined]
+        return real(part, threads)
+
+    monkeypatch.setattr(module, "open_part", counting)
+    again = embed(corpus, tracklets, encoder, cache=tmp_path)
+    assert opened == []
+    assert np.array_equal(again.vectors, first.vectors)
+    kept[0].write_bytes(b"damaged")
+    embed(corpus, tracklets, encoder, cache=tmp_path)
+    assert len(opened) == 1
+    embed(corpus, tracklets, encoder, cache=tmp_path, stride=2)
+    assert len(opened) == 2, "other frames of the first video, the same of the second"
+
+
+def test_short_tracklets_can_be_left_out(corpus: Corpus, encoder: Encoder, tmp_path: Path) -> None:
+    tracklets = link_tracklets(corpus.boxes)
+    found = embed(corpus, tracklets, encoder, cache=tmp_path, min_frames=30)
+    assert found.box_count.tolist() == [45, 40]
+    assert len(found.polyps) == 3
+    assert len(embed(corpus, tracklets, encoder, cache=tmp_path, min_frames=1000)) == 0
+
+
+def test_bad_input(corpus: Corpus, encoder: Encoder, tmp_path: Path) -> None:
+    tracklets = link_tracklets(corpus.boxes)
+    with pytest.raises(DataError, match="stride and least must be at least 1"):
+        embed_function(corpus, tracklets, encoder, stride=0)
+    source = Path(str(corpus.videos[1].source)) / "x3.png"
+    content = source.read_bytes()
+    source.write_bytes(content[:50])
+    try:
+        with pytest.raises(FileError, match=r"video b: .*x3\.png is not a readable") as problem:
+            embed(corpus, tracklets, encoder, cache=tmp_path)
+    finally:
+        source.write_bytes(content)
+    assert "\n" not in str(problem.value)
+    assert len(list(tmp_path.glob("*.npy"))) == 1, "what was done before is kept"
+
+
+def test_the_command(polypcount: Run, corpus: Corpus, encoder: Encoder, tmp_path: Path) -> None:
+    folder, out = corpus.save(tmp_path / "corpus"), tmp_path / "vectors.parquet"
+    env = {"POLYPCOUNT_CACHE": str(tmp_path / "cache")}
+    done = polypcount("embed", folder, "--encoder", encoder.folder, "--out", out, env=env)
+    assert done.returncode == 0, done.stderr
+    assert "2 tracklets of at least 30 boxes, of 3; 22 crops" in done.stdout
+    again = polypcount("embed", folder, "--encoder", encoder.folder, "--out", out, env=env)
+    assert again.returncode == 2
+    assert "exists already; choose another name, or replace it with --force" in again.stderr
+    wrong = polypcount("embed", folder, "--encoder", tmp_path, "--out", tmp_path / "b.npz", env=env)
+    assert wrong.returncode == 2
+    assert "is not an encoder folder" in wrong.stderr
+    assert wrong.stderr.count("\n") == 1
