@@ -1,5 +1,7 @@
 """Embedding a corpus, against one tracklet at a time."""
 
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -96,6 +98,40 @@ def test_features_are_kept(corpus: Corpus, encoder: Encoder, tmp_path: Path, mon
     assert len(opened) == 2, "other frames of the first video, the same of the second"
 
 
+def test_other_pixels_of_the_same_size_and_time_are_other_features(
+    corpus: Corpus, encoder: Encoder, tmp_path: Path
+) -> None:
+    vectors = []
+    for name, value in (("one", 10), ("two", 200)):
+        folder = tmp_path / name
+        folder.mkdir()
+        for frame in range(9):
+            Image.fromarray(np.full((48, 64, 3), value, np.uint8)).save(folder / f"{frame}.bmp")
+            os.utime(folder / f"{frame}.bmp", (1, 1))
+        boxes = Boxes(np.zeros(9, int), np.arange(9), np.tile([5, 5, 20, 20], (9, 1)), polyp=np.zeros(9, int))
+        videos = (Video("case", 9, 25.0, 64, 48, source=str(folder)),)
+        alone = Corpus(videos, boxes, (Polyp("p", "case"),))
+        vectors.append(embed(alone, link_tracklets(boxes), encoder, cache=tmp_path / "cache").vectors)
+    assert not np.allclose(vectors[0], vectors[1])
+
+
+def test_damaged_features_are_made_again(corpus: Corpus, encoder: Encoder, tmp_path: Path) -> None:
+    tracklets = link_tracklets(corpus.boxes)
+    expected = embed(corpus, tracklets, encoder, cache=tmp_path).vectors
+    for damage in (b"", b"PK\x03\x04" + bytes(5000), b"\x93NUMPY" + bytes(100), None):
+        for file in tmp_path.glob("*.npy"):
+            content = file.read_bytes()
+            file.write_bytes(content[:-4] + b"\xff\xff\xff\xff" if damage is None else damage)
+        assert np.array_equal(embed(corpus, tracklets, encoder, cache=tmp_path).vectors, expected)
+
+
+def test_a_long_tracklet_is_looked_at_evenly(corpus: Corpus, encoder: Encoder, tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+    tracklets = link_tracklets(corpus.boxes)
+    embed(corpus, tracklets, encoder, stride=1, most=9, cache=tmp_path, progress=lambda d, t: told.append((d, t)))
+    assert told[-1] == (27, 27)
+
+
 def test_short_tracklets_can_be_left_out(corpus: Corpus, encoder: Encoder, tmp_path: Path) -> None:
     tracklets = link_tracklets(corpus.boxes)
     found = embed(corpus, tracklets, encoder, cache=tmp_path, min_frames=30)
@@ -108,6 +144,20 @@ def test_bad_input(corpus: Corpus, encoder: Encoder, tmp_path: Path) -> None:
     tracklets = link_tracklets(corpus.boxes)
     with pytest.raises(DataError, match="stride and least must be at least 1"):
         embed_function(corpus, tracklets, encoder, stride=0)
+    with pytest.raises(FileError, match=r"features cannot be kept there .* POLYPCOUNT_CACHE moves the cache"):
+        embed(corpus, tracklets, encoder, cache=Path(str(corpus.videos[1].source)) / "x3.png")
+    other = Corpus(corpus.videos, corpus.boxes.take(np.arange(40)), corpus.polyps)
+    with pytest.raises(DataError, match="the tracklets are not of this corpus"):
+        embed(other, tracklets, encoder, cache=tmp_path)
+    for gone, kind, message in ((None, DataError, "video a has no source"), ("/no/where", FileError, "does not exist")):
+        videos = (replace(corpus.videos[0], source=gone), corpus.videos[1])
+        with pytest.raises(kind, match=message):
+            embed(Corpus(videos, corpus.boxes, corpus.polyps, files=corpus.files), tracklets, encoder, cache=tmp_path)
+    far = Boxes(corpus.boxes.video, corpus.boxes.frame, corpus.boxes.xyxy + 500, polyp=corpus.boxes.polyp)
+    with pytest.raises(FileError, match=r"video a: frame 0 has a box at \[505.0, .* outside its 64 x 48 pixels"):
+        embed(
+            Corpus(corpus.videos, far, corpus.polyps, files=corpus.files), link_tracklets(far), encoder, cache=tmp_path
+        )
     source = Path(str(corpus.videos[1].source)) / "x3.png"
     content = source.read_bytes()
     source.write_bytes(content[:50])
@@ -126,6 +176,12 @@ def test_the_command(polypcount: Run, corpus: Corpus, encoder: Encoder, tmp_path
     done = polypcount("embed", folder, "--encoder", encoder.folder, "--out", out, env=env)
     assert done.returncode == 0, done.stderr
     assert "2 tracklets of at least 30 boxes, of 3; 22 crops" in done.stdout
+    assert "2 of 3 polyps own a tracklet that is long enough" in done.stdout
+    none = polypcount(
+        "embed", folder, "--encoder", encoder.folder, "--out", out, "--force", "--min-frames", 99, env=env
+    )
+    assert none.returncode == 2
+    assert "none of 3 tracklets has 99 boxes, see --min-frames" in none.stderr
     again = polypcount("embed", folder, "--encoder", encoder.folder, "--out", out, env=env)
     assert again.returncode == 2
     assert "exists already; choose another name, or replace it with --force" in again.stderr

@@ -44,11 +44,11 @@ def one_process(rank: int, out: str, in_pieces: bool, uneven: bool) -> None:
     dist.init_process_group("gloo", init_method=f"file://{out}/meeting", rank=rank, world_size=WORLD)
     module = nn.parallel.DistributedDataParallel(model())
     inputs, labels, positions = batch()
-    order = torch.cat([torch.arange(VIEWS)[part::WORLD] for part in range(WORLD)])
-    mine = inputs[rank::WORLD]
+    each = VIEWS // WORLD
+    mine = inputs[rank * each : (rank + 1) * each]
 
     def loss_of(vectors: Tensor) -> Tensor:
-        return temporal_contrastive_loss(gather_rows(vectors), labels[order], positions[order])
+        return temporal_contrastive_loss(gather_rows(vectors), labels, positions)
 
     try:
         if uneven:
@@ -59,10 +59,20 @@ def one_process(rank: int, out: str, in_pieces: bool, uneven: bool) -> None:
             loss = loss_of(module(mine))
             loss.backward()  # type: ignore[no-untyped-call]
             loss = loss.detach()
-        torch.save([loss, *gradients(module)], Path(out) / f"{rank}.pt")
+        torch.save([loss, *gradients(module), _twice_gathered()], Path(out) / f"{rank}.pt")
     except DataError as problem:
         (Path(out) / f"{rank}.txt").write_text(str(problem))
     dist.destroy_process_group()
+
+
+def _twice_gathered() -> Tensor:
+    """Gradient where two gathered tensors share what comes back: 8 for each, as sum of (a + b)^2 over 2 processes."""
+    a, b = (torch.ones(2, 1, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    whole = gather_rows(a) + gather_rows(b)
+    (whole * whole).sum().backward()  # type: ignore[no-untyped-call]
+    assert a.grad is not None
+    assert b.grad is not None
+    return torch.cat([a.grad, b.grad])
 
 
 def run_processes(out: Path, **options: Any) -> None:
@@ -75,7 +85,8 @@ def test_two_processes_have_the_loss_and_gradients_of_one(tmp_path: Path, in_pie
     run_processes(tmp_path, in_pieces=in_pieces)
     loss, expected = whole_batch()
     for rank in range(WORLD):
-        found, *theirs = torch.load(tmp_path / f"{rank}.pt", weights_only=True)
+        found, *theirs, twice = torch.load(tmp_path / f"{rank}.pt", weights_only=True)
+        assert twice.ravel().tolist() == [8, 8, 8, 8]
         assert found.item() == pytest.approx(loss.item(), abs=1e-12)
         assert len(theirs) == len(expected) == 4
         for a, b in zip(theirs, expected, strict=True):

@@ -172,7 +172,12 @@ def test_one_polyp_alone_in_the_batch() -> None:
         (lambda: identity_targets(torch.tensor([0.5])), "labels must be whole numbers"),
         (lambda: temporal_targets(torch.tensor([0, 0]), torch.tensor([0.1])), "positions must have one value a view"),
         (lambda: temporal_targets(torch.tensor([0, 0]), torch.tensor([0.1, math.nan])), "positions must be finite"),
-        (lambda: temporal_targets(torch.tensor([0, 0]), torch.tensor([0.1, 0.2]), -1), "decay must be at least 0"),
+        (
+            lambda: temporal_targets(torch.tensor([0, 0]), torch.tensor([0.1, 0.2]), -1),
+            "decay must be a number of at least 0",
+        ),
+        (lambda: temporal_targets(torch.tensor([0, 0]), torch.tensor([0.1, 0.2]), math.inf), "decay must be a number"),
+        (lambda: soft_contrastive_loss(torch.ones(2, 3), torch.full((2, 2), math.nan)), "targets must be finite"),
     ],
 )
 def test_bad_input(call: object, message: str) -> None:

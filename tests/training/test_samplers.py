@@ -69,9 +69,15 @@ def test_an_epoch_is_the_same_again_and_another_one_differs(sampler: Sampler) ->
 
 
 def test_the_shares_of_processes_make_up_the_batch(sampler: Sampler) -> None:
+    sizes = {len(batch) for batch in sampler.batches(0)}
+    assert len(sizes) == 1, "all batches are whole"
     batch = next(iter(sampler.batches(0)))
-    shares = [batch.share(rank, 3) for rank in range(3)]
+    assert same(batch.share(0, 1), batch)
+    shares = [batch.share(rank, 2) for rank in range(2)]
+    assert np.array_equal(np.concatenate([share.polyp for share in shares]), batch.polyp), "in the order of the batch"
     assert sum(map(len, shares)) == len(batch)
+    with pytest.raises(DataError, match="cannot be shared equally by 7 processes"):
+        batch.share(0, 7)
     firsts = sorted(
         (int(rows[0]), int(polyp)) for share in shares for rows, polyp in zip(share.rows, share.polyp, strict=True)
     )
@@ -94,7 +100,8 @@ def test_neighbouring_frames_are_two_and_near(corpus: Corpus) -> None:
             firsts.append(int(a[0]))
     assert 0 not in steps
     assert 3 < np.std(steps) < 7
-    assert sorted(firsts) == np.flatnonzero(boxes.polyp >= 0).tolist(), "every box is a first frame once"
+    assert len(set(firsts)) == len(firsts), "no box is a first frame twice"
+    assert len(firsts) == len(boxes) // 64 * 64
 
 
 def test_segments_are_disjoint_and_follow_each_other(corpus: Corpus, tracklets: Tracklets) -> None:
@@ -143,6 +150,9 @@ def test_polyp_views_fill_every_batch(corpus: Corpus, tracklets: Tracklets) -> N
             if strict:
                 assert (per_polyp[polyps] >= 6).all()
             used += [int(rows[0]) for rows in batch.rows]
+            if per_polyp[polyps].min() >= 6:
+                firsts = [int(rows[0]) for rows in batch.rows]
+                assert len(set(firsts)) == len(firsts), "none twice in a batch while there are others"
         if strict:
             assert len(set(used)) == len(used), "no fragment twice in an epoch"
         else:
@@ -174,7 +184,19 @@ def test_nothing_to_learn_from_is_one_line() -> None:
         (lambda: PolypViews(boxes, tracklets), "a batch takes 4 polyps: 0 of 1 polyps"),
         (lambda: PolypViews(boxes, tracklets, PolypViewSettings(views=1)), "views must be at least 2, found 1"),
         (lambda: TrackletSegments(boxes, tracklets, SegmentSettings(strides=())), "strides must be whole numbers"),
-        (lambda: NeighbouringFrames(boxes, NeighbourSettings(spread=0)), "spread must be above 0"),
+        (lambda: NeighbouringFrames(boxes, NeighbourSettings(spread=0.01)), "spread must be from 0.5 to 1e9"),
+        (lambda: SegmentSettings(samples_per_epoch=0), "samples_per_epoch must be at least 1, found 0"),
+        (lambda: SegmentSettings(one_tracklet=80), "one_tracklet must be a chance from 0 to 1, found 80"),
     ):
         with pytest.raises(DataError, match=message):
             make()
+
+
+def test_frames_count_once_and_videos_stay_apart() -> None:
+    # Polyp 0 twice in each frame of video 0, and, against the rules, in video 1 as well.
+    video, frame = np.repeat([0, 1], [40, 20]), np.concatenate([np.arange(40) // 2, np.arange(20)])
+    boxes = Boxes(video, frame, np.tile([0, 0, 1, 1], (60, 1)), polyp=np.zeros(60, int))
+    for batch in NeighbouringFrames(boxes, NeighbourSettings(samples=40, spread=3)).batches(0):
+        for a, b in zip(batch.rows[::2], batch.rows[1::2], strict=True):
+            assert boxes.frame[a[0]] != boxes.frame[b[0]]
+            assert boxes.video[a[0]] == boxes.video[b[0]]

@@ -20,11 +20,13 @@ def embed(
     Boxes of known polyps or tracks are linked where they follow each other and overlap. Stopped and started again, it
     goes on where it was.
     """
+    import numpy as np
+
     from polypcount.cli.progress import show_progress
     from polypcount.corpus import Corpus
     from polypcount.encoder import embed as embed_tracklets
     from polypcount.encoder import load_encoder
-    from polypcount.errors import FileError
+    from polypcount.errors import DataError, FileError
     from polypcount.tracking import link_tracklets
 
     if out.suffix.lower() not in (".parquet", ".npz"):
@@ -33,6 +35,12 @@ def embed(
         raise FileError(f"{out} exists already; choose another name, or replace it with --force")
     read, model = Corpus.load(corpus), load_encoder(encoder)
     tracklets = link_tracklets(read.boxes)
+    if not (tracklets.box_count >= min_frames).any():
+        raise DataError(
+            f"{corpus}: none of {len(tracklets):,} tracklets has {min_frames} boxes, see --min-frames"
+            if len(tracklets)
+            else f"{corpus}: there is no tracklet, since no box has a polyp or a track; import boxes with track ids"
+        )
     crops, started = 0, time.monotonic()
     with show_progress("crops") as shown:
 
@@ -48,3 +56,6 @@ def embed(
         f"{out}: {len(found):,} tracklets of at least {min_frames} boxes, of {len(tracklets):,}; "
         f"{crops:,} crops, {speed:,.0f} a second"
     )
+    kept, known = len(np.unique(found.polyp[found.polyp >= 0])), len(found.polyps)
+    if known:
+        typer.echo(f"{kept:,} of {known:,} polyps own a tracklet that is long enough")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from polypcount.corpus import Corpus, Embeddings, Provenance, Tracklets
 from polypcount.encoder.runtime import Encoder
-from polypcount.errors import DataError
+from polypcount.errors import DataError, FileError
 from polypcount.machine import available_cores
 from polypcount.places import cache_folder
 from polypcount.progress import Progress, no_progress
@@ -24,7 +24,7 @@ from polypcount.whole import whole_file
 Features = NDArray[np.float32]
 _FORMAT = "polypcount features 1"
 _CROPS_AT_ONCE = 64
-_TRACKLETS_AT_ONCE = 32
+_TRACKLETS_AT_ONCE, _FRAMES_AT_ONCE = 32, 4096
 
 
 def embed(
@@ -34,25 +34,32 @@ def embed(
     *,
     stride: int = 4,
     least: int = 8,
+    most: int = 1000,
     min_frames: int = 0,
     cache: str | os.PathLike[str] | None = None,
     progress: Progress = no_progress,
 ) -> Embeddings:
     """One vector for each tracklet.
 
-    Of a tracklet every `stride`-th box is looked at, or every box where that would be fewer than `least`.
+    Of a tracklet every `stride`-th box is looked at, or every box where that would be fewer than `least`. Where it
+    would be more than `most`, so many are taken at even distances, since the cost of a sequence grows with its square.
 
     tracklets: of `corpus.boxes`. min_frames: tracklets of fewer boxes are left out.
     cache: folder in which features of frames are kept, so that an interrupted run goes on, and a second one or another
         sequence model costs little; the user's cache folder, if not given. progress: counts crops.
     """
-    if stride < 1 or least < 1 or min_frames < 0:
+    if stride < 1 or least < 1 or most < least or min_frames < 0:
         raise DataError(
-            f"stride and least must be at least 1 and min_frames at least 0, found {stride}, {least}, {min_frames}"
+            "stride and least must be at least 1, most at least as many as least, and min_frames at least 0, "
+            f"found {stride}, {least}, {most} and {min_frames}"
         )
     kept = _long_enough(corpus, tracklets, min_frames)
-    looked_at = [_looked_at(kept.rows(k), stride, least) for k in range(len(kept))]
+    # What cannot go well is to be known before the work, not after it.
+    Embeddings.gather(corpus, kept, np.zeros((len(kept), 1), np.float32))
+    _refuse_missing_sources(corpus, kept)
+    looked_at = [_looked_at(kept.rows(k), stride, least, most) for k in range(len(kept))]
     folder = cache_folder() / "features" if cache is None else Path(cache)
+    _make_cache(folder)
     vectors = np.empty((len(kept), encoder.spec.d), np.float32)
     total, done = sum(map(len, looked_at)), 0
     for video in np.unique(kept.video).tolist():
@@ -78,6 +85,7 @@ def embed(
                 "encoder": encoder.fingerprint,
                 "stride": stride,
                 "least": least,
+                "most": most,
                 "min_frames": min_frames,
             },
             parents=(corpus.provenance,),
@@ -93,8 +101,29 @@ def _long_enough(corpus: Corpus, tracklets: Tracklets, min_frames: int) -> Track
     return Tracklets.gather(corpus.boxes, now[tracklets.label])
 
 
-def _looked_at(rows: NDArray[np.int64], stride: int, least: int) -> NDArray[np.int64]:
-    return rows[::stride] if -(-len(rows) // stride) >= least else rows
+def _refuse_missing_sources(corpus: Corpus, tracklets: Tracklets) -> None:
+    for row in np.unique(tracklets.video).tolist():
+        video = corpus.videos[row]
+        if video.source is None:
+            raise DataError(f"video {video.id} has no source: there are no pixels to look at")
+        if not os.path.exists(video.source):
+            raise FileError(f"video {video.id}: its source {video.source} does not exist; put it there or import anew")
+
+
+def _make_cache(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK):
+            raise PermissionError(13, "Permission denied")
+    except OSError as problem:
+        raise FileError(
+            f"{folder}: features cannot be kept there ({problem.strerror}); POLYPCOUNT_CACHE moves the cache"
+        ) from None
+
+
+def _looked_at(rows: NDArray[np.int64], stride: int, least: int, most: int) -> NDArray[np.int64]:
+    chosen = rows[::stride] if -(-len(rows) // stride) >= least else rows
+    return chosen if len(chosen) <= most else chosen[np.linspace(0, len(chosen) - 1, most).round().astype(int)]
 
 
 def _features_of(parts: Sequence[Part], encoder: Encoder, folder: Path) -> Iterator[Features]:
@@ -108,8 +137,17 @@ def _features_of(parts: Sequence[Part], encoder: Encoder, folder: Path) -> Itera
             if source is None or len(part.files):
                 source = open_part(part, available_cores())
             known = np.concatenate(list(_encoded(crops_of(part, source), encoder)))
-            with whole_file(file) as unfinished, unfinished.open("wb") as stream:
-                np.save(stream, known, allow_pickle=False)
+            if not np.isfinite(known).all():
+                raise DataError(
+                    f"video {part.video.id}: the encoder {encoder.folder} gives features that are not finite"
+                )
+            try:
+                with whole_file(file) as unfinished, unfinished.open("wb") as stream:
+                    np.save(stream, known, allow_pickle=False)
+            except OSError as problem:
+                raise FileError(
+                    f"{file}: features cannot be kept ({problem.strerror}); POLYPCOUNT_CACHE moves the cache"
+                ) from None
         yield known
 
 
@@ -136,9 +174,13 @@ def _encode_tracklets(
 ) -> None:
     """Fill in the vectors of some tracklets. places: for each, its frames as rows of `features`."""
     order = np.argsort([len(place) for place in places], kind="stable")  # equally long ones need no padding
-    for start in range(0, len(order), _TRACKLETS_AT_ONCE):
+    start = 0
+    while start < len(order):
         chosen = order[start : start + _TRACKLETS_AT_ONCE]
-        longest = max(len(places[k]) for k in chosen)
+        while len(chosen) > 1 and len(places[chosen[-1]]) * len(chosen) > _FRAMES_AT_ONCE:
+            chosen = chosen[: len(chosen) // 2]
+        start += len(chosen)
+        longest = len(places[chosen[-1]])
         batch = np.zeros((len(chosen), longest, features.shape[1]), np.float32)
         mask = np.zeros((len(chosen), longest), bool)
         for row, k in enumerate(chosen):
@@ -156,9 +198,13 @@ def _key(part: Part, encoder: Encoder) -> str:
 
 def _load(file: Path, shape: tuple[int, int]) -> Features | None:
     """Features that were kept; None where there are none, or none that can be used."""
+    size = 4 * shape[0] * shape[1]
     try:
         with file.open("rb") as stream:
-            known = np.load(stream, allow_pickle=False)
-    except (OSError, ValueError, EOFError):
+            if not size < os.fstat(stream.fileno()).st_size < size + 1024 or stream.read(6) != b"\x93NUMPY":
+                return None
+            stream.seek(0)
+            known = np.lib.format.read_array(stream, allow_pickle=False)
+    except (OSError, ValueError, EOFError, MemoryError):
         return None
     return known if known.shape == shape and known.dtype == np.float32 and np.isfinite(known).all() else None

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from polypcount.errors import DataError
+
 Rows = NDArray[np.int64]
 
 
@@ -28,8 +30,17 @@ class Batch:
         return len(self.rows)
 
     def share(self, rank: int, world: int) -> "Batch":
-        """The views that one of several processes works on; together the processes have the whole batch."""
-        mine = slice(rank, None, world)
+        """The views that one of several processes works on: equal blocks, one after the other.
+
+        So what `gather_rows` puts together is in the order of the batch, with its polyps, samples and positions.
+        """
+        if len(self) % world:
+            raise DataError(
+                f"a batch of {len(self)} views cannot be shared equally by {world} processes: "
+                "let polyps times views, or twice the samples, be a multiple of them"
+            )
+        each = len(self) // world
+        mine = slice(rank * each, (rank + 1) * each)
         return Batch(self.rows[mine], self.polyp[mine], self.sample[mine], self.position[mine])
 
 

@@ -23,7 +23,7 @@ class _Gathered(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Tensor:  # noqa: ARG004
-        whole = gradients[0].contiguous()
+        whole = gradients[0].clone(memory_format=torch.contiguous_format)  # others may hold it too
         dist.all_reduce(whole)
         rows = len(whole) // dist.get_world_size()
         return whole[dist.get_rank() * rows : (dist.get_rank() + 1) * rows]
@@ -57,7 +57,8 @@ def backward_in_pieces(
     to each vector; then every piece is encoded once more, in the same random state, and its gradient goes on to the
     weights. It is the gradient of the whole batch, not of a sum of losses of pieces.
 
-    encode: from a piece to vectors [views, d]; it must give the same when called again, apart from random numbers.
+    encode: from a piece to vectors [views, d]; it must give the same when called again, apart from torch's random
+        numbers, and the vector of a view must not depend on the others: batch normalisation in evaluation mode.
     loss_of: from the vectors of all pieces [n, d] to a scalar.
     """
     if not pieces:

@@ -30,6 +30,8 @@ def soft_contrastive_loss(z: Tensor, targets: Tensor, temperature: float = 0.25)
         )
     if not temperature > 0:
         raise DataError(f"the temperature must be above 0, found {temperature}")
+    if not bool((torch.isfinite(targets) & (targets >= 0)).all()):
+        raise DataError("targets must be finite and at least 0")
     itself = torch.eye(len(z), dtype=torch.bool, device=z.device)
     wanted = targets.to(torch.promote_types(z.dtype, torch.float32)).masked_fill(itself, 0)
     counted = wanted.sum(dim=1) > 0

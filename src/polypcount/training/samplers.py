@@ -36,42 +36,43 @@ class NeighbourSettings:
     samples_per_epoch: int | None = None
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        _at_least(1, samples=self.samples, samples_per_epoch=self.samples_per_epoch)
+        if not 0.5 <= self.spread <= 1e9:  # below, hardly any draw would be another frame
+            raise DataError(f"spread must be from 0.5 to 1e9, found {self.spread}")
+
 
 class NeighbouringFrames:
     """Two frames of the same polyp, the second near the first in the list of the polyp's boxes by time.
 
-    Every box is the first frame of a sample once in an epoch, or as many as `samples_per_epoch`; its place in the list
-    plus a normal number, kept within the list, is the second, drawn again while it is the first itself. A polyp with
-    one box has no second.
+    Every frame is the first of a sample once in an epoch, or as many as `samples_per_epoch`; its place in the list plus
+    a normal number, kept within the list, is the second, drawn again while it is the first itself. A polyp with one
+    frame has no second; of two boxes of a polyp in one frame the first counts.
     """
 
     def __init__(self, boxes: Boxes, settings: NeighbourSettings | None = None) -> None:
         self.settings = settings or NeighbourSettings()
-        _at_least(1, samples=self.settings.samples, samples_per_epoch=self.settings.samples_per_epoch or 1)
-        if not self.settings.spread > 0:
-            raise DataError(f"spread must be above 0, found {self.settings.spread}")
         owned = np.flatnonzero(boxes.polyp >= 0)
-        order = owned[np.lexsort((boxes.frame[owned], boxes.polyp[owned]))]
-        polyps, first, counts = np.unique(boxes.polyp[order], return_index=True, return_counts=True)
+        seen = np.column_stack([boxes.video, boxes.polyp, boxes.frame])[owned]
+        order = owned[np.unique(seen, axis=0, return_index=True)[1]]
+        polyps, first, counts = np.unique(
+            np.column_stack([boxes.video, boxes.polyp])[order], axis=0, return_index=True, return_counts=True
+        )
         keep = np.repeat(counts > 1, counts)
         self._order, self._usable = order, np.flatnonzero(keep)
         self._first, self._count = np.repeat(first, counts), np.repeat(counts, counts)
         self._polyp, self._positions = boxes.polyp, box_positions(boxes)
         self.use = (
             f"{np.count_nonzero(counts > 1)} of {len(polyps)} polyps, {len(self._usable)} of {len(boxes)} boxes; "
-            "the rest have no polyp, or are its only box"
+            "the rest have no polyp, are its only one, or a second in its frame"
         )
         if not len(self._usable):
             raise DataError(f"no pair of frames to learn from: {self.use}")
 
     def batches(self, epoch: int) -> Iterator[Batch]:
-        """Samples in random order; the last batch may be smaller."""
-        rng = np.random.default_rng([self.settings.seed, epoch])
-        wanted = self.settings.samples_per_epoch or len(self._usable)
-        rounds = -(-wanted // len(self._usable))
-        places = np.concatenate([rng.permutation(self._usable) for _ in range(rounds)])[:wanted]
-        for start in range(0, wanted, self.settings.samples):
-            chosen = places[start : start + self.settings.samples]
+        """Samples in random order; all batches are whole, and what is left over changes from epoch to epoch."""
+        rng = _generator(self.settings.seed, epoch)
+        for start, chosen in _whole_batches(self._usable, self.settings.samples, self.settings.samples_per_epoch, rng):
             others = self._near(chosen, rng)
             rows = self._order[np.stack([chosen, others], axis=1).ravel()]
             yield batch_of(
@@ -109,6 +110,15 @@ class SegmentSettings:
     samples_per_epoch: int | None = None
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        _at_least(1, samples=self.samples, length=self.length, over_epochs=self.over_epochs)
+        _at_least(1, samples_per_epoch=self.samples_per_epoch)
+        if not self.strides or min(self.strides) < 1:
+            raise DataError(f"strides must be whole numbers from 1, found {self.strides}")
+        for name in ("one_tracklet", "one_tracklet_end"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise DataError(f"{name} must be a chance from 0 to 1, found {getattr(self, name)}")
+
     def chance(self, epoch: int) -> float:
         """That both segments are of one tracklet: end + (begin - end) * (1 - min((epoch + 1) / over_epochs, 1))."""
         left = 1 - min((epoch + 1) / self.over_epochs, 1)
@@ -124,9 +134,6 @@ class TrackletSegments:
 
     def __init__(self, boxes: Boxes, tracklets: Tracklets, settings: SegmentSettings | None = None) -> None:
         self.settings = settings or SegmentSettings()
-        _at_least(1, samples=self.settings.samples, length=self.settings.length, over_epochs=self.settings.over_epochs)
-        if not self.settings.strides or min(self.settings.strides) < 1:
-            raise DataError(f"strides must be whole numbers from 1, found {self.settings.strides}")
         needed = max(self.settings.min_frames, 2 * self.settings.length * min(self.settings.strides))
         long_enough = np.flatnonzero((tracklets.box_count >= needed) & (tracklets.polyp >= 0))
         self._tracklets, self._positions = tracklets, box_positions(boxes)
@@ -142,15 +149,12 @@ class TrackletSegments:
             raise DataError(f"no tracklet to cut into two segments: {self.use}")
 
     def batches(self, epoch: int) -> Iterator[Batch]:
-        """Polyps in random order, each once before any again; the last batch may be smaller."""
-        rng = np.random.default_rng([self.settings.seed, epoch])
+        """Polyps in random order, each once before any again; all batches are whole."""
+        rng = _generator(self.settings.seed, epoch)
         polyps = np.array(list(self._of))
-        wanted = self.settings.samples_per_epoch or len(polyps)
-        rounds = -(-wanted // len(polyps))
-        chosen = np.concatenate([rng.permutation(polyps) for _ in range(rounds)])[:wanted]
-        for start in range(0, wanted, self.settings.samples):
+        for start, chosen in _whole_batches(polyps, self.settings.samples, self.settings.samples_per_epoch, rng):
             views, owners, samples = [], [], []
-            for number, polyp in enumerate(chosen[start : start + self.settings.samples].tolist(), start):
+            for number, polyp in enumerate(chosen.tolist(), start):
                 views += self._pair(polyp, self.settings.chance(epoch), rng)
                 owners += [polyp, polyp]
                 samples += [number, number]
@@ -190,19 +194,21 @@ class PolypViewSettings:
     strict: bool = False
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        _at_least(2, views=self.views)
+        _at_least(1, polyps=self.polyps)
+
 
 class PolypViews:
     """Several fragments of each of several polyps.
 
     While enough polyps have unused fragments, that many are drawn with a chance in proportion to how many they have,
-    and each gives its views from them. Where fewer are left than views, the rest are drawn from all of the polyp's
-    fragments again; with `strict`, such a polyp has no further turn.
+    and each gives its views from them. Where fewer are left than views, the rest are drawn from the polyp's other
+    fragments, and twice only where all are in; with `strict`, such a polyp has no further turn.
     """
 
     def __init__(self, boxes: Boxes, tracklets: Tracklets, settings: PolypViewSettings | None = None) -> None:
         self.settings = settings or PolypViewSettings()
-        _at_least(2, views=self.settings.views)
-        _at_least(1, polyps=self.settings.polyps)
         pieces = fragments(tracklets, self.settings.length, self.settings.stride, self.settings.min_frames)
         owner = tracklets.polyp[pieces.tracklet]
         self._pieces, self._positions = pieces, box_positions(boxes)
@@ -223,7 +229,7 @@ class PolypViews:
 
     def batches(self, epoch: int) -> Iterator[Batch]:
         """All batches are whole; which fragments are left over at the end changes from epoch to epoch."""
-        rng = np.random.default_rng([self.settings.seed, epoch])
+        rng = _generator(self.settings.seed, epoch)
         left = {polyp: rng.permutation(mine) for polyp, mine in self._of.items()}
         least = self.settings.views if self.settings.strict else 1
         while True:
@@ -235,14 +241,33 @@ class PolypViews:
             owners: list[int] = []
             for polyp in rng.choice(ready, self.settings.polyps, replace=False, p=weight / weight.sum()).tolist():
                 taken, left[polyp] = np.split(left[polyp], [self.settings.views])
-                lacking = self.settings.views - len(taken)
-                taken = np.concatenate([taken, rng.choice(self._of[polyp], lacking)])
+                others = rng.permutation(np.setdiff1d(self._of[polyp], taken))
+                taken = np.concatenate([taken, others])[: self.settings.views]
+                taken = np.concatenate([taken, rng.choice(self._of[polyp], self.settings.views - len(taken))])
                 views += [self._pieces.rows_of(int(piece)) for piece in taken]
                 owners += [polyp] * self.settings.views
             yield batch_of(views, owners, list(range(len(views))), self._positions)
 
 
-def _at_least(least: int, **values: int) -> None:
+def _whole_batches(things: Rows, size: int, wanted: int | None, rng: np.random.Generator) -> Iterator[tuple[int, Rows]]:
+    """Number of the first, and `size` of the things, in random order, each once before any again.
+
+    As many batches as `wanted` things fill, or all of them; one at least, for which things are taken again.
+    """
+    count = max(1, (wanted or len(things)) // size)
+    rounds = -(-count * size // len(things))
+    order = np.concatenate([rng.permutation(things) for _ in range(rounds)])
+    for start in range(0, count * size, size):
+        yield start, order[start : start + size]
+
+
+def _generator(seed: int, epoch: int) -> np.random.Generator:
+    if seed < 0 or epoch < 0:
+        raise DataError(f"seed and epoch must be at least 0, found {seed} and {epoch}")
+    return np.random.default_rng([seed, epoch])
+
+
+def _at_least(least: int, **values: int | None) -> None:
     for name, value in values.items():
-        if value < least:
+        if value is not None and value < least:
             raise DataError(f"{name} must be at least {least}, found {value}")

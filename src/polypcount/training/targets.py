@@ -4,6 +4,8 @@ A matrix of targets [n, n] has a row for each view as anchor: the share of its s
 have. A row adds up to 1, or to 0 where the anchor has no positive; a view is never its own positive.
 """
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -41,8 +43,8 @@ def temporal_targets(labels: Tensor, positions: Tensor, decay: float = 1.0) -> T
         raise DataError(f"positions must have one value a view, {list(labels.shape)}, found {list(positions.shape)}")
     if not positions.is_floating_point() or not bool(torch.isfinite(positions).all()):
         raise DataError("positions must be finite floating point numbers; a view without a polyp has none")
-    if not decay >= 0:
-        raise DataError(f"decay must be at least 0, found {decay}")
+    if not 0 <= decay < math.inf:
+        raise DataError(f"decay must be a number of at least 0, found {decay}")
     distance = (positions[:, None] - positions).abs()
     # Only ratios within a row count. Measured from the nearest positive, the weights cannot all vanish.
     nearest = distance.masked_fill(~matches, torch.inf).amin(dim=1, keepdim=True)

@@ -23,6 +23,7 @@ from polypcount.whole import whole_file
 
 QUALITY = 92
 _BATCH_CROPS = 256
+_SAMPLE_BYTES = 4096
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Part:
 
 
 def part_key(part: Part) -> str:
-    """SHA-256 over the rule, the boxes, and size and time of change of what is read; the place on disk is left out."""
+    """SHA-256 over the rule, the boxes, and size, time and some content of what is read; its place is left out."""
     digest = hashlib.sha256()
     names = part.files.name.tolist() if len(part.files) else []
     about = [FORMAT, FORMAT_VERSION, QUALITY, part.rule.fingerprint, part.video.id, part.video.width, part.video.height]
@@ -54,8 +55,8 @@ def part_key(part: Part) -> str:
     return digest.hexdigest()
 
 
-def _seen(part: Part) -> list[tuple[str, int, int]]:
-    """Name, size in bytes and time of change in ns of the video file, or of each image that is wanted."""
+def _seen(part: Part) -> list[tuple[str, int, int, str]]:
+    """Name, size in bytes, time of change in ns and a sample of the video file, or of each image that is wanted."""
     source = part.video.source
     if source is not None and os.path.isdir(source):
         folder = open_video(part.video, part.files, 0)
@@ -65,20 +66,23 @@ def _seen(part: Part) -> list[tuple[str, int, int]]:
     return [] if source is None else [("", *_stat(Path(source)))]
 
 
-def _stat(path: Path) -> tuple[int, int]:
+def _stat(path: Path) -> tuple[int, int, str]:
+    """Sizes and times of two recordings can be equal, above all of uncompressed images; bytes from inside are not."""
+    sample = hashlib.sha256()
     try:
-        stat = path.stat()
+        with path.open("rb") as file:
+            stat = os.fstat(file.fileno())
+            for place in (0, stat.st_size // 2, max(0, stat.st_size - _SAMPLE_BYTES)):
+                file.seek(place)
+                sample.update(file.read(_SAMPLE_BYTES))
     except OSError:
-        return (-1, 0)  # it is named when it is to be read
-    return (stat.st_size, stat.st_mtime_ns)
+        return (-1, 0, "")  # it is named when it is to be read
+    return (stat.st_size, stat.st_mtime_ns, sample.hexdigest())
 
 
 def open_part(part: Part, threads: int) -> FrameSource:
     """The video of a part, opened."""
-    try:
-        return open_video(part.video, part.files, 0, threads=threads)
-    except FileError as problem:
-        raise FileError(f"video {part.video.id}: {problem}") from None
+    return open_video(part.video, part.files, 0, threads=threads)
 
 
 def crops_of(part: Part, source: FrameSource) -> Iterator[Image]:
@@ -89,6 +93,7 @@ def crops_of(part: Part, source: FrameSource) -> Iterator[Image]:
         for (index, frame), start, stop in zip(source.frames(part.frame), starts.tolist(), stops, strict=True):
             _refuse_other_size(part.video, index, frame.shape[1], frame.shape[0])
             for box in part.xyxy[start:stop]:
+                _refuse_outside(index, box, frame.shape[1], frame.shape[0])
                 yield part.rule.crop(frame, box)
     except FileError as problem:
         raise FileError(f"video {part.video.id}: {problem}") from None
@@ -132,6 +137,15 @@ def described_store(rule: CropRule, key: str, parts: list[Part]) -> bytes:
     lengths = [(part.key, len(part.rows)) for part in parts]
     about = {"format": FORMAT, "version": FORMAT_VERSION, "rule": asdict(rule), "key": key, "parts": lengths}
     return json.dumps(about).encode()
+
+
+def _refuse_outside(frame: int, box: NDArray[np.float32], width: int, height: int) -> None:
+    """A box beside the image is one of another recording, or of another size of this one."""
+    if box[0] >= width or box[1] >= height or box[2] <= 0 or box[3] <= 0:
+        raise FileError(
+            f"frame {frame} has a box at {box.tolist()}, outside its {width} x {height} pixels; "
+            "the boxes are of another size or recording"
+        )
 
 
 def _refuse_other_size(video: Video, frame: int, width: int, height: int) -> None:
