@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +16,9 @@ import pytest
 from polypcount.corpus import Embeddings
 from tests.conftest import Run
 from tests.evaluation.embedded import embedded
+
+# On one core the study takes long enough to be stopped on its way, however many the machine has.
+ONE_CORE = ["taskset", "--cpu-list", str(min(os.sched_getaffinity(0)))] if shutil.which("taskset") else []
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +102,7 @@ def test_it_goes_on_after_an_interruption(tmp_path: Path) -> None:
     program += ["--out", str(out), "--no-draw"]
     before: dict[Path, int] = {}
     for how in (signal.SIGINT, signal.SIGKILL):
-        running = subprocess.Popen(program, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        running = subprocess.Popen([*ONE_CORE, *program], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         while running.poll() is None and len(list((out / "sweeps").glob("temporal-ap-*.npz"))) <= len(before):
             time.sleep(0.02)
         assert running.poll() is None, "it was to be stopped on its way"
