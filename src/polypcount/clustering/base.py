@@ -1,5 +1,6 @@
 """What all methods share: scikit-learn's contract, the search grid, and the sweep over it."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, get_args
@@ -10,10 +11,10 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import validate_data
 
 from polypcount.clustering.grid import Grid, Preset
-from polypcount.clustering.grouping import Grouping, medoids, renumber
+from polypcount.clustering.grouping import Grouping, renumber
 from polypcount.clustering.messages import LARGEST
 from polypcount.clustering.scene import Scene
-from polypcount.clustering.similarity import Fusion, Matrix, VisualSimilarity
+from polypcount.clustering.similarity import Fusion, VisualSimilarity
 from polypcount.errors import DataError
 
 Labels = NDArray[np.int32]
@@ -53,7 +54,7 @@ class Sweep:
         return cls(alone, np.zeros(points, np.int32), np.ones(points, bool))
 
 
-class Method(ClusterMixin, BaseEstimator):  # type: ignore[misc,unused-ignore]
+class Method(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc,unused-ignore]
     """A way to group the tracklets of a video, and an estimator in scikit-learn's sense.
 
     name: what the command line and tables call it.
@@ -73,13 +74,9 @@ class Method(ClusterMixin, BaseEstimator):  # type: ignore[misc,unused-ignore]
             raise DataError(f"the grid must be one of {', '.join(self.presets)}, found {preset!r}")
         return Grid(self.presets[preset])
 
+    @abstractmethod
     def prepare(self, scene: Scene, grid: Grid) -> tuple[Sweep, list[Task]]:
         """A sweep over the grid, and the tasks that fill it."""
-        raise NotImplementedError
-
-    def similarity_of(self, scene: Scene) -> Matrix:
-        """Similarities [units, units] that the method goes by with the parameters it has."""
-        raise NotImplementedError
 
     def group(self, scene: Scene) -> Grouping:
         """The groups of one video, with the parameters that the method has."""
@@ -125,10 +122,8 @@ class Method(ClusterMixin, BaseEstimator):  # type: ignore[misc,unused-ignore]
         return self.fit(X, y, **known).labels_
 
     def _exemplars(self, scene: Scene, found: Labels, labels: Labels) -> Labels:  # noqa: ARG002
-        """The tracklet that stands for each group. found: labels as the sweep has them; labels: renumbered."""
-        unit = scene.constraints.unit
-        similarity = self.similarity_of(scene)
-        return medoids(labels, similarity[np.ix_(unit, unit)])
+        """The tracklet that stands for each group: its first. found: labels of the sweep; labels: renumbered."""
+        return np.unique(labels, return_index=True)[1].astype(np.int32)
 
 
 def completed(method: Method, grid: Grid) -> Grid:

@@ -6,7 +6,6 @@ import numpy as np
 
 from polypcount.clustering.base import Labels, Method, Sweep, Task, completed
 from polypcount.clustering.grid import Grid
-from polypcount.clustering.grouping import renumber
 from polypcount.clustering.scene import Scene
 from polypcount.errors import DataError
 
@@ -23,9 +22,6 @@ class NoClustering(Method):
         units = np.arange(len(scene.constraints.forbidden), dtype=np.int32)
         return _known(scene.constraints.spread(units[None])), []
 
-    def _exemplars(self, scene: Scene, found: Labels, labels: Labels) -> Labels:  # noqa: ARG002
-        return _first(labels)
-
 
 class Oracle(Method):
     """The true polyps, given as `y`: the best that any grouping can do. Constraints play no part."""
@@ -40,14 +36,6 @@ class Oracle(Method):
             raise DataError("the oracle needs the true polyps of the tracklets")
         return _known(np.unique(scene.truth, return_inverse=True)[1].astype(np.int32)[None]), []
 
-    def _exemplars(self, scene: Scene, found: Labels, labels: Labels) -> Labels:  # noqa: ARG002
-        return _first(labels)
-
 
 def _known(labels: Labels) -> Sweep:
     return Sweep(labels, np.zeros(1, np.int32), np.ones(1, bool))
-
-
-def _first(labels: Labels) -> Labels:
-    """The first tracklet of each group."""
-    return np.unique(renumber(labels), return_index=True)[1].astype(np.int32)

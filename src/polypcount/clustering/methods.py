@@ -1,5 +1,6 @@
 """The methods that group by similarities: thresholds, affinity propagation with and without time, linkage."""
 
+from abc import abstractmethod
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -9,6 +10,7 @@ from scipy.sparse.csgraph import connected_components
 from polypcount.clustering.affinity import propagate
 from polypcount.clustering.base import Labels, Method, Sweep, Task, chunks, completed
 from polypcount.clustering.grid import ALPHAS, GAMMAS, PREFERENCES, THRESHOLDS, Grid, Preset
+from polypcount.clustering.grouping import medoids
 from polypcount.clustering.messages import workspace
 from polypcount.clustering.scene import Scene
 from polypcount.clustering.similarity import Fusion, Matrix, VisualSimilarity, fuse
@@ -34,9 +36,9 @@ class SimilarityMethod(Method):
         axes = super().grid(preset).axes
         return Grid({name: axes[name] for name in axes if name != "alpha" or self.fusion == "sum"})
 
+    @abstractmethod
     def _split(self, similarity: Matrix, values: list[float], work: list[Matrix]) -> Sweep:
         """Group the units of one matrix at each value of the last parameter. work: empty, or left by the last call."""
-        raise NotImplementedError
 
     def _floor(self, values: list[float]) -> NDArray[np.float64]:  # noqa: ARG002
         """Similarity below which a broken group does not join again; see `Constraints.part`."""
@@ -115,6 +117,10 @@ class SimilarityMethod(Method):
         visual = scene.visual(self.similarity) if alpha > 0 else None
         temporal = scene.temporal(gamma) if alpha < 1 else None
         return scene.constraints.lower(self._fused(visual, temporal, alpha))
+
+    def _exemplars(self, scene: Scene, found: Labels, labels: Labels) -> Labels:  # noqa: ARG002
+        unit = scene.constraints.unit
+        return medoids(labels, self.similarity_of(scene)[np.ix_(unit, unit)])
 
 
 class Threshold(SimilarityMethod):
