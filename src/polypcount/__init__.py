@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from polypcount.importers import merge, read_corpus, write_boxes
     from polypcount.simulate import simulate_timelines
     from polypcount.tracking import fragments, link_tracklets
+    from polypcount.training import train
 
 
 _HOME_OF = {
@@ -33,6 +34,7 @@ _HOME_OF = {
     "simulate_timelines": "polypcount.simulate",
     "fragments": "polypcount.tracking",
     "link_tracklets": "polypcount.tracking",
+    "train": "polypcount.training",
 }
 
 __all__ = [
@@ -50,6 +52,7 @@ __all__ = [
     "merge",
     "read_corpus",
     "simulate_timelines",
+    "train",
     "write_boxes",
 ]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from polypcount.corpus import Corpus
@@ -160,6 +160,7 @@ def test_any_bytes_as_xml(data: bytes) -> None:
 
 
 @settings(max_examples=5 * EXAMPLES)
+@example(edits=[(1.0, 0, b"\x0b")])
 @given(edits=st.lists(EDIT, min_size=1, max_size=2))
 def test_the_quick_reader_accepts_only_what_the_parser_accepts(edits: list[tuple[float, int, bytes]]) -> None:
     """Damage to a file that looks like one seen before is noticed just as the parser would."""

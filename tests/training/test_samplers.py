@@ -34,10 +34,10 @@ def tracklets(corpus: Corpus) -> Tracklets:
 @pytest.fixture(params=["frames", "segments", "views", "strict views"])
 def sampler(request: pytest.FixtureRequest, corpus: Corpus, tracklets: Tracklets) -> Sampler:
     if request.param == "frames":
-        return NeighbouringFrames(corpus.boxes, NeighbourSettings(samples=32, samples_per_epoch=300, seed=5))
+        return NeighbouringFrames(corpus.boxes, NeighbourSettings(samples=32, samples_per_epoch=300), seed=5)
     if request.param == "segments":
-        return TrackletSegments(corpus.boxes, tracklets, SegmentSettings(samples=8, samples_per_epoch=50, seed=5))
-    settings = PolypViewSettings(polyps=3, views=6, strict=request.param == "strict views", seed=5)
+        return TrackletSegments(corpus.boxes, tracklets, SegmentSettings(samples=8, samples_per_epoch=50), seed=5)
+    settings = PolypViewSettings(polyps=3, views=6, strict=request.param == "strict views")
     return PolypViews(corpus.boxes, tracklets, settings)
 
 
@@ -57,6 +57,7 @@ def test_views_are_of_their_polyp_and_begin_at_their_position(sampler: Sampler, 
             assert (np.diff(boxes.frame[rows]) > 0).all()
             life = boxes.frame[boxes.polyp == polyp]
             assert position == pytest.approx((boxes.frame[rows[0]] - life.min()) / max(life.max() - life.min(), 1))
+            assert np.isin(rows, sampler.rows).all()
             seen += 1
     assert seen > 50
 
@@ -85,7 +86,7 @@ def test_the_shares_of_processes_make_up_the_batch(sampler: Sampler) -> None:
 
 
 def test_neighbouring_frames_are_two_and_near(corpus: Corpus) -> None:
-    sampler = NeighbouringFrames(corpus.boxes, NeighbourSettings(samples=64, spread=5, seed=1))
+    sampler = NeighbouringFrames(corpus.boxes, NeighbourSettings(samples=64, spread=5), seed=1)
     boxes = corpus.boxes
     steps: list[int] = []
     firsts: list[int] = []
@@ -105,7 +106,7 @@ def test_neighbouring_frames_are_two_and_near(corpus: Corpus) -> None:
 
 
 def test_segments_are_disjoint_and_follow_each_other(corpus: Corpus, tracklets: Tracklets) -> None:
-    settings = SegmentSettings(samples=8, samples_per_epoch=200, seed=2)
+    settings = SegmentSettings(samples=8, samples_per_epoch=200)
     strides = []
     for batch in TrackletSegments(corpus.boxes, tracklets, settings).batches(0):
         for a, b in zip(batch.rows[::2], batch.rows[1::2], strict=True):
@@ -121,9 +122,7 @@ def test_segments_are_disjoint_and_follow_each_other(corpus: Corpus, tracklets: 
 
 
 def test_the_curriculum_moves_to_two_tracklets(corpus: Corpus, tracklets: Tracklets) -> None:
-    settings = SegmentSettings(
-        samples=8, samples_per_epoch=400, one_tracklet=0.8, one_tracklet_end=0.4, over_epochs=5, seed=2
-    )
+    settings = SegmentSettings(samples=8, samples_per_epoch=400, one_tracklet=0.8, one_tracklet_end=0.4, over_epochs=5)
     assert [round(settings.chance(epoch), 3) for epoch in range(7)] == [0.72, 0.64, 0.56, 0.48, 0.4, 0.4, 0.4]
     sampler = TrackletSegments(corpus.boxes, tracklets, settings)
     shares = []
@@ -141,7 +140,7 @@ def test_polyp_views_fill_every_batch(corpus: Corpus, tracklets: Tracklets) -> N
     pieces = fragments(tracklets)
     per_polyp = np.bincount(tracklets.polyp[pieces.tracklet])
     for strict in (False, True):
-        settings = PolypViewSettings(polyps=3, views=6, strict=strict, seed=1)
+        settings = PolypViewSettings(polyps=3, views=6, strict=strict)
         used: list[int] = []
         for batch in PolypViews(corpus.boxes, tracklets, settings).batches(0):
             polyps, counts = np.unique(batch.polyp, return_counts=True)
@@ -160,11 +159,11 @@ def test_polyp_views_fill_every_batch(corpus: Corpus, tracklets: Tracklets) -> N
 
 
 def test_a_polyp_with_few_fragments_is_sampled_again(corpus: Corpus, tracklets: Tracklets) -> None:
-    settings = PolypViewSettings(polyps=2, views=500, seed=1)
+    settings = PolypViewSettings(polyps=2, views=500)
     sampler = PolypViews(corpus.boxes, tracklets, settings)
     assert all(len(batch) == 1000 for batch in sampler.batches(0))
     assert "with fewer than 500 fragments" in sampler.use
-    with pytest.raises(DataError, match=r"a batch takes 2 polyps: 1 of 12 .* too few fragments \(strict\)"):
+    with pytest.raises(DataError, match=r"a batch takes 2 polyps .*1 of 12 .* too few fragments \(strict\)"):
         PolypViews(corpus.boxes, tracklets, PolypViewSettings(polyps=2, views=500, strict=True))
 
 
@@ -181,7 +180,7 @@ def test_nothing_to_learn_from_is_one_line() -> None:
     for make, message in (
         (lambda: NeighbouringFrames(boxes), "no pair of frames to learn from: 0 of 1 polyps"),
         (lambda: TrackletSegments(boxes, tracklets), "no tracklet to cut into two segments: 0 of 1 polyps"),
-        (lambda: PolypViews(boxes, tracklets), "a batch takes 4 polyps: 0 of 1 polyps"),
+        (lambda: PolypViews(boxes, tracklets), "a batch takes 4 polyps .*there are 0 of 1 polyps"),
         (lambda: PolypViews(boxes, tracklets, PolypViewSettings(views=1)), "views must be at least 2, found 1"),
         (lambda: TrackletSegments(boxes, tracklets, SegmentSettings(strides=())), "strides must be whole numbers"),
         (lambda: NeighbouringFrames(boxes, NeighbourSettings(spread=0.01)), "spread must be from 0.5 to 1e9"),

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from polypcount.cli import check, demo, doctor, embed, importing, simulate, study
+from polypcount.cli import check, demo, doctor, embed, importing, simulate, study, train
 from polypcount.cli.texts import harmless
-from polypcount.errors import PolypcountError
+from polypcount.errors import DataErrors, PolypcountError
 
 app = typer.Typer(
     name="polypcount",
@@ -21,6 +21,7 @@ for name, verb in (
     ("import", importing.import_),
     ("merge", importing.merge),
     ("check", check.check),
+    ("train", train.train),
     ("embed", embed.embed),
     ("study", study.study),
     ("export", importing.export),
@@ -56,14 +57,17 @@ def main() -> None:
     except Exception as problem:
         if debug:
             raise
+        if isinstance(problem, DataErrors):
+            _end(*problem.lines, code=2)
         if isinstance(problem, PolypcountError):
-            _end(str(problem), 2)
+            _end(str(problem), code=2)
         if isinstance(problem, OSError):
             what = f"{problem.filename}: " if problem.filename else "reading or writing failed: "
-            _end(f"{what}{problem.strerror or problem}", 2)
-        _end(f"{type(problem).__name__}: {problem} (a fault in polypcount; --debug shows where)", 3)
+            _end(f"{what}{problem.strerror or problem}", code=2)
+        _end(f"{type(problem).__name__}: {problem} (a fault in polypcount; --debug shows where)", code=3)
 
 
-def _end(message: str, code: int) -> None:
-    typer.echo(f"polypcount: {harmless(' '.join(message.split()))}", err=True)
+def _end(*messages: str, code: int) -> None:
+    for message in messages:
+        typer.echo(f"polypcount: {harmless(' '.join(message.split()))}", err=True)
     sys.exit(code)

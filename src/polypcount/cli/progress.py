@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from polypcount.progress import Progress
@@ -11,30 +11,31 @@ _SECONDS_BETWEEN_LINES = 5.0
 
 
 @contextmanager
-def show_progress(task: str) -> Iterator[Progress]:
+def show_progress(task: str, note: Callable[[], str] = str) -> Iterator[Progress]:
     """Show how far the work inside the `with` is, on standard error.
 
-    task: what is being done, such as "simulating procedures".
+    task: what is being done, such as "simulating procedures". note: what else to say of it just now.
     """
     if sys.stderr.isatty():
-        yield from _bar(task)
+        yield from _bar(task, note)
     else:
-        yield _plain_lines(task)
+        yield _plain_lines(task, note)
 
 
-def _bar(task: str) -> Iterator[Progress]:
+def _bar(task: str, note: Callable[[], str]) -> Iterator[Progress]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    bar = Bar(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
-    row = bar.add_task(task, total=None)
+    beside = TextColumn("{task.fields[note]}")
+    bar = Bar(*columns, TimeRemainingColumn(), beside, console=Console(stderr=True), transient=True)
+    row = bar.add_task(task, total=None, note="")
 
     def tell(done: int, total: int) -> None:
         # The bar draws itself from a thread; work that forks processes does so before it first tells.
         bar.start()
-        bar.update(row, completed=done, total=total)
+        bar.update(row, completed=done, total=total, note=note())
 
     try:
         yield tell
@@ -42,7 +43,7 @@ def _bar(task: str) -> Iterator[Progress]:
         bar.stop()
 
 
-def _plain_lines(task: str) -> Progress:
+def _plain_lines(task: str, note: Callable[[], str]) -> Progress:
     first: tuple[float, int] | None = None
     last = 0.0
 
@@ -54,7 +55,8 @@ def _plain_lines(task: str) -> Progress:
         elif now - last >= _SECONDS_BETWEEN_LINES and done > first[1]:
             last = now
             left = (now - first[0]) / (done - first[1]) * (total - done)
-            sys.stderr.write(f"{task}: {done:,} of {total:,}, about {left:.0f} s left\n")
+            said = f", {note()}" if note() else ""
+            sys.stderr.write(f"{task}: {done:,} of {total:,}{said}, about {left:.0f} s left\n")
             sys.stderr.flush()
 
     return tell

@@ -61,7 +61,7 @@ class TrackletEncoder(nn.Module):
                 "clips must be float[b, t, 3, h, w] and mask bool[b, t],"
                 f" found {list(clips.shape)} and {mask.dtype}{list(mask.shape)}"
             )
-        present = self.encode_frames(clips[mask])
+        present = self.encode_frames(clips.flatten(0, 1) if bool(mask.all()) else clips[mask])
         features = present.new_zeros((*mask.shape, present.shape[-1]))
         features[mask] = present
         return self.encode_sequences(features, mask)

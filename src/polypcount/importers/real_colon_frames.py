@@ -17,13 +17,25 @@ from polypcount.importers.rows import Rows
 from polypcount.importers.voc_frame import LARGEST_BYTES, read_voc_frame
 
 _NUMBER = re.compile(r"([0-9]{1,9})(?:\.0+)?")
+_SPACE = rb"[ \t\r\n]*"  # what XML takes for white space; \s takes more
+_NUMBERS = rb"([-+.\d \t\r\n]+)"
 _OBJECT = re.compile(
-    rb"\s*<object>\s*<name>[\w .-]*</name>\s*<unique_id>([\w.-]+)</unique_id>\s*<box_id>[\w .-]*</box_id>"
-    rb"\s*<bndbox>\s*<xmin>([-+.\d\s]+)</xmin>\s*<xmax>([-+.\d\s]+)</xmax>"
-    rb"\s*<ymin>([-+.\d\s]+)</ymin>\s*<ymax>([-+.\d\s]+)</ymax>\s*</bndbox>\s*</object>"
+    _SPACE.join(
+        [
+            rb"",
+            rb"<object>",
+            rb"<name>[\w .-]*</name>",
+            rb"<unique_id>([\w.-]+)</unique_id>",
+            rb"<box_id>[\w .-]*</box_id>",
+            rb"<bndbox>",
+            *(b"<%s>%s</%s>" % (side, _NUMBERS, side) for side in (b"xmin", b"xmax", b"ymin", b"ymax")),
+            rb"</bndbox>",
+            rb"</object>",
+        ]
+    )
 )
 _PLAIN = re.compile(rb"[\w .:/\\-]*")
-_END = re.compile(rb"\s*</annotation>\s*")
+_END = re.compile(_SPACE + rb"</annotation>" + _SPACE)
 _USUAL_BYTES = 1 << 14
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)  # a pipe among the files must not make us wait
 _MOST_REMEMBERED = 256

@@ -1,6 +1,7 @@
 """Batches too large for one device: over several processes, or in pieces, with the gradient of the whole batch."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 import torch
@@ -49,7 +50,12 @@ def gather_rows(rows: Tensor) -> Tensor:
 
 
 def backward_in_pieces(
-    encode: Callable[[Piece], Tensor], pieces: Sequence[Piece], loss_of: Callable[[Tensor], Tensor]
+    encode: Callable[[Piece], Tensor],
+    pieces: Sequence[Piece],
+    loss_of: Callable[[Tensor], Tensor],
+    *,
+    backward: Callable[[Tensor, Tensor], None] | None = None,
+    quietly: Callable[[], AbstractContextManager[Any]] = nullcontext,
 ) -> Tensor:
     """Add the gradient of the loss of a whole batch to the weights, with the memory of one piece; gives the loss.
 
@@ -60,6 +66,8 @@ def backward_in_pieces(
     encode: from a piece to vectors [views, d]; it must give the same when called again, apart from torch's random
         numbers, and the vector of a view must not depend on the others: batch normalisation in evaluation mode.
     loss_of: from the vectors of all pieces [n, d] to a scalar.
+    backward: from vectors and the gradient to them on to the weights; torch's, if not given.
+    quietly: context for all pieces but the last, in which processes need not exchange gradients yet.
     """
     if not pieces:
         raise DataError("there is no piece to learn from")
@@ -72,9 +80,15 @@ def backward_in_pieces(
     after = _random_state()
     loss = loss_of(whole)
     (gradient,) = torch.autograd.grad(loss, whole)
-    for piece, state, part in zip(pieces, states, torch.split(gradient, [len(part) for part in vectors]), strict=True):
+    parts = torch.split(gradient, [len(part) for part in vectors])
+    for place, (piece, state, part) in enumerate(zip(pieces, states, parts, strict=True), 1):
         _set_random_state(state)
-        encode(piece).backward(part)  # type: ignore[no-untyped-call]
+        with nullcontext() if place == len(pieces) else quietly():
+            encoded = encode(piece)
+            if backward is None:
+                encoded.backward(part)  # type: ignore[no-untyped-call]
+            else:
+                backward(encoded, part)
     _set_random_state(after)
     return loss.detach()
 

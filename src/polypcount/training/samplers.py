@@ -6,7 +6,7 @@ epoch give the same batches, in every process and after every restart, and anoth
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -23,6 +23,10 @@ class Sampler(Protocol):
     def use(self) -> str:
         """One line: how many polyps, tracklets and fragments it can use, and why the rest is left out."""
 
+    @property
+    def rows(self) -> Rows:
+        """All box rows that views may be made of, rising: the crops that training needs."""
+
     def batches(self, epoch: int) -> Iterator[Batch]:
         """The batches of one epoch."""
 
@@ -34,7 +38,7 @@ class NeighbourSettings:
     samples: int = 128
     spread: float = 30.0
     samples_per_epoch: int | None = None
-    seed: int = 0
+    kind: Literal["neighbouring-frames"] = "neighbouring-frames"
 
     def __post_init__(self) -> None:
         _at_least(1, samples=self.samples, samples_per_epoch=self.samples_per_epoch)
@@ -50,8 +54,8 @@ class NeighbouringFrames:
     frame has no second; of two boxes of a polyp in one frame the first counts.
     """
 
-    def __init__(self, boxes: Boxes, settings: NeighbourSettings | None = None) -> None:
-        self.settings = settings or NeighbourSettings()
+    def __init__(self, boxes: Boxes, settings: NeighbourSettings | None = None, seed: int = 0) -> None:
+        self.settings, self.seed = settings or NeighbourSettings(), seed
         owned = np.flatnonzero(boxes.polyp >= 0)
         seen = np.column_stack([boxes.video, boxes.polyp, boxes.frame])[owned]
         order = owned[np.unique(seen, axis=0, return_index=True)[1]]
@@ -62,6 +66,7 @@ class NeighbouringFrames:
         self._order, self._usable = order, np.flatnonzero(keep)
         self._first, self._count = np.repeat(first, counts), np.repeat(counts, counts)
         self._polyp, self._positions = boxes.polyp, box_positions(boxes)
+        self.rows = np.sort(order[self._usable])
         self.use = (
             f"{np.count_nonzero(counts > 1)} of {len(polyps)} polyps, {len(self._usable)} of {len(boxes)} boxes; "
             "the rest have no polyp, are its only one, or a second in its frame"
@@ -71,7 +76,7 @@ class NeighbouringFrames:
 
     def batches(self, epoch: int) -> Iterator[Batch]:
         """Samples in random order; all batches are whole, and what is left over changes from epoch to epoch."""
-        rng = _generator(self.settings.seed, epoch)
+        rng = _generator(self.seed, epoch)
         for start, chosen in _whole_batches(self._usable, self.settings.samples, self.settings.samples_per_epoch, rng):
             others = self._near(chosen, rng)
             rows = self._order[np.stack([chosen, others], axis=1).ravel()]
@@ -108,7 +113,7 @@ class SegmentSettings:
     one_tracklet_end: float = 1.0
     over_epochs: int = 1
     samples_per_epoch: int | None = None
-    seed: int = 0
+    kind: Literal["tracklet-segments"] = "tracklet-segments"
 
     def __post_init__(self) -> None:
         _at_least(1, samples=self.samples, length=self.length, over_epochs=self.over_epochs)
@@ -132,14 +137,17 @@ class TrackletSegments:
     two segments fit one after the other. A polyp with a single long tracklet always gives both segments from it.
     """
 
-    def __init__(self, boxes: Boxes, tracklets: Tracklets, settings: SegmentSettings | None = None) -> None:
-        self.settings = settings or SegmentSettings()
+    def __init__(
+        self, boxes: Boxes, tracklets: Tracklets, settings: SegmentSettings | None = None, seed: int = 0
+    ) -> None:
+        self.settings, self.seed = settings or SegmentSettings(), seed
         needed = max(self.settings.min_frames, 2 * self.settings.length * min(self.settings.strides))
         long_enough = np.flatnonzero((tracklets.box_count >= needed) & (tracklets.polyp >= 0))
         self._tracklets, self._positions = tracklets, box_positions(boxes)
         polyps = np.unique(boxes.polyp[boxes.polyp >= 0])
         owner = tracklets.polyp[long_enough]
         self._of = {int(polyp): long_enough[owner == polyp] for polyp in np.unique(owner)}
+        self.rows = np.flatnonzero(np.isin(tracklets.label, long_enough))
         several = sum(len(found) > 1 for found in self._of.values())
         self.use = (
             f"{len(self._of)} of {len(polyps)} polyps, {several} of them with two tracklets or more; "
@@ -150,7 +158,7 @@ class TrackletSegments:
 
     def batches(self, epoch: int) -> Iterator[Batch]:
         """Polyps in random order, each once before any again; all batches are whole."""
-        rng = _generator(self.settings.seed, epoch)
+        rng = _generator(self.seed, epoch)
         polyps = np.array(list(self._of))
         for start, chosen in _whole_batches(polyps, self.settings.samples, self.settings.samples_per_epoch, rng):
             views, owners, samples = [], [], []
@@ -192,7 +200,7 @@ class PolypViewSettings:
     stride: int = 4
     min_frames: int = 30
     strict: bool = False
-    seed: int = 0
+    kind: Literal["polyp-views"] = "polyp-views"
 
     def __post_init__(self) -> None:
         _at_least(2, views=self.views)
@@ -207,8 +215,10 @@ class PolypViews:
     fragments, and twice only where all are in; with `strict`, such a polyp has no further turn.
     """
 
-    def __init__(self, boxes: Boxes, tracklets: Tracklets, settings: PolypViewSettings | None = None) -> None:
-        self.settings = settings or PolypViewSettings()
+    def __init__(
+        self, boxes: Boxes, tracklets: Tracklets, settings: PolypViewSettings | None = None, seed: int = 0
+    ) -> None:
+        self.settings, self.seed = settings or PolypViewSettings(), seed
         pieces = fragments(tracklets, self.settings.length, self.settings.stride, self.settings.min_frames)
         owner = tracklets.polyp[pieces.tracklet]
         self._pieces, self._positions = pieces, box_positions(boxes)
@@ -216,7 +226,9 @@ class PolypViews:
         every = {int(polyp): np.flatnonzero(owner == polyp) for polyp in np.unique(owner[owner >= 0])}
         self._of = {polyp: mine for polyp, mine in every.items() if len(mine) >= least}
         polyps = len(np.unique(boxes.polyp[boxes.polyp >= 0]))
-        used = sum(map(len, self._of.values()))
+        chosen = np.sort(np.concatenate([np.empty(0, np.int64), *self._of.values()]))
+        self.rows = np.unique(np.concatenate([np.empty(0, np.int64), *map(pieces.rows_of, chosen)]))
+        used = len(chosen)
         few = sum(len(mine) < self.settings.views for mine in self._of.values())
         self.use = (
             f"{len(self._of)} of {polyps} polyps, {few} of them with fewer than {self.settings.views} fragments; "
@@ -225,11 +237,11 @@ class PolypViews:
             + (" or too few fragments (strict)" if self.settings.strict else "")
         )
         if len(self._of) < self.settings.polyps:
-            raise DataError(f"a batch takes {self.settings.polyps} polyps: {self.use}")
+            raise DataError(f"a batch takes {self.settings.polyps} polyps (sampler.polyps), and there are {self.use}")
 
     def batches(self, epoch: int) -> Iterator[Batch]:
         """All batches are whole; which fragments are left over at the end changes from epoch to epoch."""
-        rng = _generator(self.settings.seed, epoch)
+        rng = _generator(self.seed, epoch)
         left = {polyp: rng.permutation(mine) for polyp, mine in self._of.items()}
         least = self.settings.views if self.settings.strict else 1
         while True:
@@ -247,6 +259,20 @@ class PolypViews:
                 views += [self._pieces.rows_of(int(piece)) for piece in taken]
                 owners += [polyp] * self.settings.views
             yield batch_of(views, owners, list(range(len(views))), self._positions)
+
+
+Settings = NeighbourSettings | SegmentSettings | PolypViewSettings
+
+
+def new_sampler(settings: Settings, boxes: Boxes, tracklets: Tracklets, seed: int) -> Sampler:
+    """The sampler of these settings."""
+    match settings:
+        case NeighbourSettings():
+            return NeighbouringFrames(boxes, settings, seed)
+        case SegmentSettings():
+            return TrackletSegments(boxes, tracklets, settings, seed)
+        case PolypViewSettings():
+            return PolypViews(boxes, tracklets, settings, seed)
 
 
 def _whole_batches(things: Rows, size: int, wanted: int | None, rng: np.random.Generator) -> Iterator[tuple[int, Rows]]:

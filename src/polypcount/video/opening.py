@@ -48,7 +48,13 @@ def open_video(video: Video, files: FrameFiles | None = None, row: int = 0, *, t
         names = dict(zip(files.frame[listed].tolist(), files.name[listed].tolist(), strict=True))
         return FrameFolder(source, names, frame_count=video.frame_count, fps=video.fps)
     if source.is_dir():
-        return FrameFolder(source, frame_count=video.frame_count, fps=video.fps)
+        folder = FrameFolder(source, frame_count=video.frame_count, fps=video.fps)
+        if folder.frame_count < video.frame_count:  # by their order, images after a missing one would be other frames
+            raise FileError(
+                f"{source} has {folder.frame_count} images, and the video {video.id} has {video.frame_count} frames: "
+                "some are missing; put them back, or import again"
+            )
+        return folder
     return open_source(source, expected_frames=video.frame_count, threads=threads)
 
 

@@ -1,0 +1,139 @@
+"""`polypcount train`: an encoder that knows a polyp again."""
+
+import importlib.util
+import logging
+import signal
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from polypcount.training import Moment
+
+_NEEDED = ("torch", "lightning", "transformers", "safetensors", "onnx", "pydantic", "yaml")
+
+
+class Precision(StrEnum):
+    """Of numbers on the device."""
+
+    FULL = "32"
+    BF16 = "bf16"
+    FP16 = "16"
+
+
+def train(
+    corpus: Annotated[
+        Path | None, typer.Argument(metavar="CORPUS", help="Folder that polypcount has written.", show_default=False)
+    ] = None,
+    recipe: Annotated[
+        str | None,
+        typer.Option(
+            help="sfe, mve, tpc, supervised, temporal, small, or a YAML file. With --resume, that of the run.",
+            show_default="temporal",
+        ),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="RUN", help="Folder for everything of the run.")] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change the recipe, such as --set optimizer.lr=1e-4."),
+    ] = None,
+    show: Annotated[bool, typer.Option("--show", help="Print the whole recipe and stop.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in RUN.")] = False,
+    accelerator: Annotated[str, typer.Option(help="auto, cpu, cuda, mps and others that Lightning knows.")] = "auto",
+    devices: Annotated[int, typer.Option(min=1, help="How many on each node; each gets a process.")] = 1,
+    nodes: Annotated[int, typer.Option(min=1, help="Machines that train together.")] = 1,
+    precision: Annotated[Precision, typer.Option(help="32, or mixed with bf16 or 16.")] = Precision.FULL,
+    views_at_once: Annotated[
+        int | None, typer.Option(min=1, help="Encode so many views of a batch at a time: less memory, same gradient.")
+    ] = None,
+    log_to: Annotated[
+        str, typer.Option(help="tensorboard, wandb, mlflow, separated by commas, or none. CSV is always written.")
+    ] = "tensorboard",
+    download: Annotated[bool, typer.Option("--download", help="Fetch the backbone's weights where needed.")] = False,
+) -> None:
+    """Train an encoder on the polyps of a corpus.
+
+    RUN receives the encoder, the recipe, the seed, loss curves and checkpoints. After Ctrl-C, --resume goes on.
+    """
+    from polypcount.errors import DataError, PolypcountError
+
+    if missing := [name for name in _NEEDED if importlib.util.find_spec(name) is None]:
+        raise PolypcountError(f"training needs {', '.join(missing)}: pip install 'polypcount[train]'")
+    from polypcount.cli.progress import show_progress
+    from polypcount.corpus import Corpus
+    from polypcount.training import Machine, Stopped, load_recipe, recipe_text
+    from polypcount.training import train as train_encoder
+    from polypcount.training.processes import is_first
+
+    if show:
+        typer.echo(recipe_text(load_recipe(recipe or "temporal", changes or [])), nl=False)
+        return
+    if corpus is None or out is None:
+        raise DataError("a corpus and a folder for the run are needed: polypcount train CORPUS --recipe NAME --out RUN")
+    if is_first():
+        _show_log()
+    read = Corpus.load(corpus)
+    machine = Machine(accelerator, devices, nodes, precision.value, views_at_once)
+    loggers = [name.strip() for name in log_to.split(",") if name.strip() not in ("", "none")]
+    shown = _Shown()
+    with show_progress("cutting crops") as cutting, show_progress("training", shown.note) as training:
+
+        def watch(moment: "Moment") -> None:
+            shown.moment = moment
+            training(moment.epoch * moment.steps + moment.step, moment.epochs * moment.steps)
+
+        try:
+            encoder = train_encoder(
+                read,
+                recipe,
+                out,
+                changes=changes or [],
+                resume=resume,
+                machine=machine,
+                log_to=loggers,
+                download=download,
+                progress=cutting,
+                watch=watch,
+            )
+        except Stopped as stopped:
+            if is_first():
+                typer.echo(f"polypcount: {stopped}", err=True)
+            raise typer.Exit(128 + (stopped.signal or signal.SIGINT)) from None
+    if is_first():
+        metrics = encoder.description["metrics"]
+        typer.echo(f"{out}: trained; best epoch {metrics['epoch']}, {_as_text(metrics['validation'])}")
+        typer.echo(f"next: polypcount embed CORPUS --encoder {out} --out vectors.parquet")
+
+
+def _show_log() -> None:
+    """What the samplers can use, and what is left out, as plain lines."""
+    log = logging.getLogger("polypcount")
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+
+
+class _Shown:
+    """What stands beside the progress of the training."""
+
+    def __init__(self) -> None:
+        self.moment: Moment | None = None
+        self._validation = ""
+
+    def note(self) -> str:
+        now = self.moment
+        if now is None:
+            return ""
+        if now.validation:
+            self._validation = f", validation {_as_text(now.validation)}"
+        place = f"epoch {min(now.epoch + 1, now.epochs)} of {now.epochs}"
+        return f"{place}, loss {now.loss:.4f}, {now.crops_per_second:,.0f} crops/s{self._validation}"
+
+
+def _as_text(metrics: dict[str, Any]) -> str:
+    names = {"loss": "loss", "mean_average_precision": "mAP", "hit_rate_1": "HR@1", "auroc": "pair AUROC"}
+    known = [f"{names[key]} {value:.3f}" for key, value in metrics.items() if value is not None]
+    return ", ".join(known) or "no validation"

@@ -1,0 +1,154 @@
+"""The network while it learns: pixels to vectors, vectors to a loss, and one step of the optimiser."""
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from polypcount.encoder import TrackletEncoder
+from polypcount.errors import DataError
+from polypcount.training.augment import augment
+from polypcount.training.batches import Batch
+from polypcount.training.clips import Clips
+from polypcount.training.large_batches import backward_in_pieces, gather_rows
+from polypcount.training.loss import soft_contrastive_loss
+from polypcount.training.recipe import LossSettings, OptimizerSettings, Recipe
+from polypcount.training.targets import identity_targets, instance_targets, temporal_targets
+
+_BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
+
+
+class ViewEncoder(nn.Module):
+    """Clips and mask -> what the loss compares, float[n, d]: the encoder and its head, in one call for DDP."""
+
+    def __init__(self, encoder: TrackletEncoder) -> None:
+        super().__init__()
+        self.encoder = encoder
+
+    def forward(self, images: Tensor, mask: Tensor) -> Tensor:
+        """Normalised images float[n, t, 3, h, w], mask bool[n, t] -> float[n, d]."""
+        vectors: Tensor = self.encoder.head(self.encoder(images, mask))
+        return vectors
+
+
+class Learner:
+    """One process's part in learning.
+
+    fabric: of Lightning, launched. views_at_once: how many views are encoded at a time; None for all.
+    """
+
+    def __init__(self, fabric: Any, encoder: TrackletEncoder, recipe: Recipe, views_at_once: int | None) -> None:
+        self.fabric, self.recipe, self.views_at_once = fabric, recipe, views_at_once
+        self.encoder = encoder
+        # Convolutions take half the time in this order of memory, on processors and on GPUs with half precision.
+        encoder.backbone.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.set_training()
+        optimizer = new_optimizer(encoder, recipe.optimizer)
+        self.module, self.optimizer = fabric.setup(ViewEncoder(encoder), optimizer)
+
+    def set_training(self) -> None:
+        """Training mode; what stays fixed stays in evaluation mode."""
+        self.encoder.train()
+        if self.recipe.optimizer.backbone_factor == 0:
+            self.encoder.backbone.eval().requires_grad_(False)
+        if self.recipe.model.batch_norm == "fixed":
+            for module in self.encoder.modules():
+                if isinstance(module, _BATCH_NORMS):
+                    module.eval()
+
+    def step(self, batch: Batch, clips: Clips, epoch: int, step: int, progress: float) -> tuple[float, float]:
+        """Learn from one batch, of which this process has some clips; gives the loss and the learning rate.
+
+        progress: share of the training that is done. All random numbers depend on the recipe's seed, the epoch, the
+        step and the process alone, so nothing of them has to be kept for a resume.
+        """
+        seed = [self.recipe.seed, epoch, step, self.fabric.global_rank]
+        state = int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0] >> np.uint64(1))
+        torch.manual_seed(state)
+        rate = set_learning_rate(self.optimizer, self.recipe.optimizer, progress)
+        images = self.images(clips, torch.Generator().manual_seed(state))
+        mask = clips.mask.to(self.fabric.device)
+        targets = batch_targets(batch, self.recipe.loss).to(self.fabric.device)
+
+        def loss_of(vectors: Tensor) -> Tensor:
+            return soft_contrastive_loss(gather_rows(vectors), targets, self.recipe.loss.temperature)
+
+        self.optimizer.zero_grad()
+        loss = self._backward(images, mask, loss_of)
+        if not math.isfinite(loss):
+            raise DataError(
+                f"the loss is {loss} in epoch {epoch + 1}, step {step + 1}: lower optimizer.lr, set optimizer.clip=1, "
+                "or take --precision 32"
+            )
+        if self.recipe.optimizer.clip is not None:
+            self.fabric.clip_gradients(self.module, self.optimizer, max_norm=self.recipe.optimizer.clip)
+        self.optimizer.step()
+        return loss, rate
+
+    def images(self, clips: Clips, generator: torch.Generator | None) -> Tensor:
+        """Normalised float[n, t, 3, size, size] on the device; augmented where a generator is given."""
+        on_device = clips.images.to(self.fabric.device, non_blocking=True)
+        size = self.encoder.spec.preprocessing.crop.size
+        if generator is not None and not self.recipe.augmentation.off:
+            images = augment(on_device, self.recipe.augmentation, size, generator)
+        else:
+            images = on_device.permute(0, 1, 4, 2, 3).float().div_(255)
+        about = self.encoder.spec.preprocessing
+        mean, std = (torch.tensor(values, device=images.device).view(3, 1, 1) for values in (about.mean, about.std))
+        return images.sub_(mean).div_(std)
+
+    def _backward(self, images: Tensor, mask: Tensor, loss_of: Any) -> float:
+        if self.views_at_once is None or self.views_at_once >= len(mask):
+            loss = loss_of(self.module(images, mask))
+            self.fabric.backward(loss)
+            return float(loss.detach())
+        pieces = list(zip(*(torch.split(whole, self.views_at_once) for whole in (images, mask)), strict=True))
+        return float(
+            backward_in_pieces(
+                lambda piece: self.module(*piece),
+                pieces,
+                loss_of,
+                backward=self.fabric.backward,
+                quietly=lambda: self.fabric.no_backward_sync(self.module),
+            )
+        )
+
+
+def batch_targets(batch: Batch, settings: LossSettings) -> Tensor:
+    """Pair targets of a whole batch, float[n, n]."""
+    if settings.targets == "instance":
+        return instance_targets(torch.from_numpy(batch.sample))
+    polyp = torch.from_numpy(batch.polyp)
+    if settings.targets == "identity":
+        return identity_targets(polyp)
+    return temporal_targets(polyp, torch.from_numpy(batch.position), settings.decay)
+
+
+def new_optimizer(encoder: TrackletEncoder, settings: OptimizerSettings) -> torch.optim.Optimizer:
+    """Over all weights that learn, the backbone's in a group of their own."""
+    backbone = list(encoder.backbone.parameters()) if settings.backbone_factor > 0 else []
+    rest = [*encoder.sequence.parameters(), *encoder.head.parameters()]
+    groups = [{"params": rest, "factor": 1.0}]
+    if backbone:
+        groups.append({"params": backbone, "factor": settings.backbone_factor})
+    kind = torch.optim.AdamW if settings.name == "adamw" else torch.optim.Adam
+    return kind(groups, lr=settings.lr, weight_decay=settings.weight_decay)
+
+
+def set_learning_rate(optimizer: Any, settings: OptimizerSettings, progress: float) -> float:
+    """Set and give the learning rate after a share of the training: lr * `schedule_factor`."""
+    rate = settings.lr * schedule_factor(settings, progress)
+    for group in optimizer.param_groups:
+        group["lr"] = rate * group["factor"]
+    return rate
+
+
+def schedule_factor(settings: OptimizerSettings, progress: float) -> float:
+    """From 0 to 1: constant 1; or p / warmup, then (1 + cos(pi * (p - warmup) / (1 - warmup))) / 2."""
+    if settings.schedule == "constant":
+        return 1.0
+    if progress < settings.warmup:
+        return progress / settings.warmup
+    return (1 + math.cos(math.pi * (progress - settings.warmup) / max(1 - settings.warmup, 1e-9))) / 2
