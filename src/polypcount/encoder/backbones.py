@@ -88,7 +88,7 @@ def load_backbone(
     if given is not None:
         if name not in _SHORT_NAMES:
             raise DataError(f"backbone {name}: a weights file is taken for lite0 and resnet-18 to resnet-152 only")
-        return _torchvision_resnet(given, weights=True)
+        return _torchvision_resnet(given, weights=True, name=name)
 
     from polypcount.encoder import hub
 
@@ -133,7 +133,7 @@ def _lite0_file() -> Path:
     return files[0]
 
 
-def _torchvision_resnet(path: Path, weights: bool) -> FrameBackbone:
+def _torchvision_resnet(path: Path, weights: bool, name: str | None = None) -> FrameBackbone:
     from polypcount.encoder import hub
 
     tensors = read_weights(path)
@@ -142,7 +142,7 @@ def _torchvision_resnet(path: Path, weights: bool) -> FrameBackbone:
     network = hub.build_image_model(resnet_config(tensors, path))
     if weights:
         fit_weights(network.model, rename_torchvision(tensors), path)
-    return _from_transformers(path.name, network, IMAGENET_MEAN, IMAGENET_STD)
+    return _from_transformers(name or path.name, network, IMAGENET_MEAN, IMAGENET_STD)
 
 
 def _from_transformers(name: str, network: Any, mean: Colours, std: Colours) -> FrameBackbone:

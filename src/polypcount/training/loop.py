@@ -166,7 +166,7 @@ class Loop:
             return
         monitor = self.recipe.validation.monitor
         if metrics and better(metrics, course.best, monitor):
-            course.best, course.best_epoch, course.best_metrics = metrics[monitor], course.epoch, metrics
+            course.best, course.best_epoch, course.best_metrics = metrics.get(monitor), course.epoch, metrics
             tensors, _ = pack(self.learner.encoder, self.learner.optimizer)
             weights = {name: tensor for name, tensor in tensors.items() if name.startswith("model.")}
             save_state(self.place.best, weights, {"epoch": course.epoch, "validation": metrics})

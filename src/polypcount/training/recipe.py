@@ -87,7 +87,7 @@ class ValidationSettings(_Part):
 
     of: whether `tracklets` or `fragments` (for corpora with one tracklet a polyp) look for others of their polyp;
         at most `most` of them, each by `frames` frames at even distances.
-    monitor: what decides which epoch is the best one.
+    monitor: what decides which epoch is the best one; `last` for none, the last one counts.
     patience: epochs without a better one after which training ends; null for never.
     """
 
@@ -95,7 +95,7 @@ class ValidationSettings(_Part):
     of: Literal["tracklets", "fragments"] = "tracklets"
     most: Count = 500
     frames: Count = 8
-    monitor: Literal["loss", "mean_average_precision", "hit_rate_1", "auroc"] = "loss"
+    monitor: Literal["loss", "mean_average_precision", "hit_rate_1", "auroc", "last"] = "loss"
     patience: Count | None = None
 
 

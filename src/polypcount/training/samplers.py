@@ -118,6 +118,7 @@ class SegmentSettings:
     def __post_init__(self) -> None:
         _at_least(1, samples=self.samples, length=self.length, over_epochs=self.over_epochs)
         _at_least(1, samples_per_epoch=self.samples_per_epoch)
+        _at_least(0, min_frames=self.min_frames)
         if not self.strides or min(self.strides) < 1:
             raise DataError(f"strides must be whole numbers from 1, found {self.strides}")
         for name in ("one_tracklet", "one_tracklet_end"):
@@ -204,7 +205,8 @@ class PolypViewSettings:
 
     def __post_init__(self) -> None:
         _at_least(2, views=self.views)
-        _at_least(1, polyps=self.polyps)
+        _at_least(1, polyps=self.polyps, length=self.length, stride=self.stride)
+        _at_least(0, min_frames=self.min_frames)
 
 
 class PolypViews:

@@ -94,7 +94,7 @@ def train(
 def _run_first(loop: Loop, log_to: Sequence[str], data_hash: str) -> None:
     """What the process does that writes and logs."""
     described = loop.recipe.model_dump(mode="json")
-    loggers = Loggers(log_to, loop.place.folder, loop.place.about()["id"], described, loop.course.steps_done)
+    loggers = Loggers(log_to, loop.place.folder, loop.place.about().get("id", ""), described, loop.course.steps_done)
     loop.loggers = loggers
     whole = False
     try:

@@ -46,6 +46,8 @@ def validate(learner: Learner, data: TrainingData, store: CropStore) -> Metrics:
 
 def better(metrics: Metrics, best: float | None, monitor: str) -> bool:
     """Whether the monitored value is better than the best so far; a loss when lower, the others when higher."""
+    if monitor == "last":
+        return True
     value = metrics[monitor]
     if value is None:
         return False
