@@ -1,35 +1,51 @@
-"""Encoding tracklets through ONNX Runtime, frames batched across tracklets, against torch one tracklet at a time.
+"""Encoding tracklets, frames batched across them, against torch one tracklet at a time; memory; the cost of int8.
 
-The peer is the published way: torch, one tracklet after the other, batch 1. Both have the same Lite0 encoder with
-random weights and the same crops in memory, so that only the network is measured.
+The peer is the published way: torch, one tracklet after the other, batch 1. All have the same Lite0 encoder and the
+same crops in memory, so that only the network is measured. Memory is the peak of a process that embeds 100 or 1,000
+tracklets of 16 frames of one recording. The cosine is over the 29 sequences of CVC-ClinicDB, where it is there.
 
 Run: .venv/bin/python benchmarks/embedding.py
 """
 
+import os
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from polypcount.encoder import Encoder, TrackletEncoder, load_encoder, new_encoder, save_encoder
+from polypcount.corpus import Boxes, Corpus, Polyp, Tracklets, Video
+from polypcount.encoder import Encoder, Preprocessing, embed, load_encoder, save_encoder
+from polypcount.encoder.int8 import calibrated
+from polypcount.importers import read_corpus
 from polypcount.machine import available_cores
+from polypcount.tracking import link_tracklets
+from polypcount.video import CropRule
 
-TRACKLETS, ROUNDS = 12, 5
+if TYPE_CHECKING:  # what needs torch stays out of the process whose memory is measured
+    from polypcount.encoder import TrackletEncoder
+
+TRACKLETS, ROUNDS, FRAMES, CALIBRATION = 12, 5, 16, 32
+DATA = Path(os.environ.get("POLYPCOUNT_DATA", Path(__file__).parents[2] / "shared" / "data"))
+Clips = list[NDArray[np.uint8]]
 
 
-def tracklets(size: int) -> list[NDArray[np.uint8]]:
+def tracklets(size: int) -> Clips:
     """Crops of tracklets of 8 to 20 looked-at frames."""
     rng = np.random.default_rng(0)
     return [rng.integers(0, 255, (int(rng.integers(8, 21)), size, size, 3), dtype=np.uint8) for _ in range(TRACKLETS)]
 
 
-def by_torch(model: TrackletEncoder, clips: list[NDArray[np.uint8]]) -> NDArray[np.float32]:
+def by_torch(model: "TrackletEncoder", clips: Clips) -> NDArray[np.float32]:
     """One tracklet at a time."""
+    import torch
+
     images = model.spec.preprocessing
     mean, std = torch.tensor(images.mean).view(3, 1, 1), torch.tensor(images.std).view(3, 1, 1)
     vectors = []
@@ -40,7 +56,7 @@ def by_torch(model: TrackletEncoder, clips: list[NDArray[np.uint8]]) -> NDArray[
     return np.stack(vectors)
 
 
-def by_us(encoder: Encoder, clips: list[NDArray[np.uint8]]) -> NDArray[np.float32]:
+def by_us(encoder: Encoder, clips: Clips) -> NDArray[np.float32]:
     """All frames together, then all tracklets together."""
     features = encoder.encode_frames(np.concatenate(clips))
     lengths = [len(clip) for clip in clips]
@@ -57,30 +73,107 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def main() -> None:
-    """Compare, in turn."""
+def compare_speed(place: Path) -> None:
+    """Torch and each engine, in turn."""
+    import torch
+
+    from polypcount.encoder import new_encoder
+
     torch.set_num_threads(available_cores())
     torch.manual_seed(0)
-    model = new_encoder("lite0", weights=False).eval()
+    model = new_encoder("lite0").eval()
     clips = tracklets(model.spec.preprocessing.crop.size)
-    with tempfile.TemporaryDirectory() as place:
-        encoder = load_encoder(save_encoder(model, Path(place) / "encoder"))
-        ratios = []
-        for turn in range(ROUNDS + 1):
-            ours, theirs = seconds(lambda: by_us(encoder, clips)), seconds(lambda: by_torch(model, clips))
-            if turn:  # the first one warms up
-                ratios.append(theirs / ours)
-                print(
-                    f"ours {TRACKLETS / ours:.2f} tracklets a second, torch {TRACKLETS / theirs:.2f}: "
-                    f"{ratios[-1]:.2f} times"
-                )
-        largest = float(np.abs(by_us(encoder, clips) - by_torch(model, clips)).max())
+    folder = save_encoder(model, place / "encoder")
+    engines = {name: load_encoder(folder, engine=name) for name in ("onnx", "openvino", "openvino-int8")}
+    some = np.concatenate(clips)[:CALIBRATION]
+    engines["openvino-int8"] = calibrated(engines["openvino-int8"], lambda: some, ["benchmark"], place)
+    ratios: dict[str, list[float]] = {name: [] for name in engines}
+    for turn in range(ROUNDS + 1):
+        theirs = seconds(lambda: by_torch(model, clips))
+        ours = {name: seconds(lambda e=encoder: by_us(e, clips)) for name, encoder in engines.items()}  # type: ignore[misc]
+        if turn:  # the first one warms up
+            for name, taken in ours.items():
+                ratios[name].append(theirs / taken)
+            each = ", ".join(f"{name} {TRACKLETS / taken:.2f}" for name, taken in ours.items())
+            print(f"tracklets a second: torch {TRACKLETS / theirs:.2f}, {each}")
     print(
-        f"{TRACKLETS} tracklets, {sum(map(len, clips))} frames of 232 pixels, {available_cores()} cores: "
-        f"{statistics.median(ratios):.1f} times faster (median of {ROUNDS}; {min(ratios):.1f} to {max(ratios):.1f}); "
-        f"vectors differ by up to {largest:.1e}"
+        f"{TRACKLETS} tracklets, {sum(map(len, clips))} frames of 232 pixels, {available_cores()} cores, against torch:"
     )
+    expected = by_torch(model, clips)
+    for name, encoder in engines.items():
+        difference = float(np.abs(by_us(encoder, clips) - expected).max())
+        print(
+            f"  {name}: {statistics.median(ratios[name]):.1f} times faster (median of {ROUNDS}; "
+            f"{min(ratios[name]):.1f} to {max(ratios[name]):.1f}); vectors differ by up to {difference:.1e}"
+        )
+
+
+def recording(count: int, folder: Path) -> Corpus:
+    """So many tracklets, one after the other, in one folder of small pictures, which repeat."""
+    from PIL import Image
+
+    rng = np.random.default_rng(0)
+    folder.mkdir()
+    for frame in range(count * FRAMES):
+        if frame < 10:
+            Image.fromarray(rng.integers(0, 255, (120, 160, 3), dtype=np.uint8)).save(folder / f"{frame}.jpg")
+        else:
+            (folder / f"{frame}.jpg").hardlink_to(folder / f"{frame % 10}.jpg")
+    frame_of, polyp = np.arange(count * FRAMES), np.repeat(np.arange(count), FRAMES)
+    boxes = Boxes(np.zeros_like(frame_of), frame_of, np.tile([40, 30, 80, 70], (len(frame_of), 1)), polyp=polyp)
+    video = Video("recording", len(frame_of), 25.0, 160, 120, source=str(folder))
+    return Corpus((video,), boxes, tuple(Polyp(f"p{row}", "recording") for row in range(count)))
+
+
+def compare_memory(place: Path) -> None:
+    """The peak of a process of its own for each number of tracklets."""
+    from polypcount.encoder import new_encoder
+
+    small = new_encoder("lite0", preprocessing=Preprocessing(CropRule(size=64)))
+    save_encoder(small, place / "small")
+    for count in (100, 1000):
+        recording(count, place / str(count)).save(place / f"corpus-{count}")
+        run = [sys.executable, __file__, "--peak", str(place / f"corpus-{count}"), str(place / "small")]
+        print(f"peak memory with {count:,} tracklets: {subprocess.check_output(run, text=True).strip()}")
+
+
+def peak(corpus: str, encoder: str) -> None:
+    """Embed, and print the peak of this process."""
+    read = Corpus.load(corpus)
+    with tempfile.TemporaryDirectory() as cache:
+        found = embed(read, link_tracklets(read.boxes), load_encoder(encoder), stride=1, cache=cache)
+    # Not ru_maxrss: a process inherits that of the one that started it, which has had torch and NNCF at work.
+    status = Path("/proc/self/status").read_text().splitlines()
+    most = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+    print(f"{most / 1024:.0f} MB ({len(found):,} vectors, {len(read.boxes):,} crops of 64 pixels)")
+
+
+def compare_vectors(place: Path) -> None:
+    """The cosine between fp32 and int8 on real frames, one tracklet for each sequence."""
+    if not (DATA / "cvc-clinicdb").is_dir():
+        print("CVC-ClinicDB is not there: no cosine on real frames")
+        return
+    real = read_corpus("cvc-clinicdb", DATA / "cvc-clinicdb")
+    sequences = Tracklets.gather(real.boxes, real.boxes.polyp)
+    vectors = {}
+    for engine in ("openvino", "openvino-int8"):
+        encoder = load_encoder(place / "encoder", engine=engine)
+        found = embed(real, sequences, encoder, stride=1, cache=place / "cache")
+        vectors[engine] = found.vectors / np.linalg.norm(found.vectors, axis=1, keepdims=True)
+    cosine = (vectors["openvino"] * vectors["openvino-int8"]).sum(axis=1)
+    print(f"cosine int8 to fp32 of {len(cosine)} sequences: mean {cosine.mean():.4f}, lowest {cosine.min():.4f}")
+
+
+def main() -> None:
+    """Speed, memory, vectors."""
+    with tempfile.TemporaryDirectory() as place:
+        compare_speed(Path(place))
+        compare_memory(Path(place))
+        compare_vectors(Path(place))
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] == ["--peak"]:
+        peak(*sys.argv[2:])
+    else:
+        main()

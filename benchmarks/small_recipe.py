@@ -1,10 +1,10 @@
 """What the recipe `small` learns in minutes: retrieval on held-out sequences of CVC-ClinicDB.
 
 Learnt from are sequences 1 to 14 and the stills of Kvasir-SEG; sequences 15 to 29 are held out. The halves lie apart,
-since neighbouring sequences may be of one patient. Every held-out sequence is cut into fragments of 4 frames; each looks
-for others of its sequence (mAP, HR@1), and pairs are told apart by their cosine (AUROC). `far` leaves out fragments next
-to each other. Beside it: the same encoder untrained, and frozen ImageNet features of EfficientNet-Lite0, a mean over the
-frames of a fragment, as they are and standardised per dimension by the stills.
+since neighbouring sequences may be of one patient. Every held-out sequence is cut into fragments of 4 frames; each
+looks for others of its sequence (mAP, HR@1), and pairs are told apart by their cosine (AUROC). `far` leaves out
+fragments next to each other. Beside it: the same encoder untrained, and frozen ImageNet features of EfficientNet-
+Lite0, a mean over the frames of a fragment, as they are and standardised per dimension by the stills.
 
 Run: .venv/bin/python benchmarks/small_recipe.py CVC_CLINICDB KVASIR_SEG [--seeds 3] [--set KEY=VALUE ...]
 """

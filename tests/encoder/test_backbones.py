@@ -97,8 +97,9 @@ def test_torchvision_weights_give_torchvision_features(
     path = tmp_path / f"resnet{depth}.pth"
     torch.save(weights, path)
     images = torch.randn(2, 3, 64, 72)
-    for backbone in (load_backbone(path), load_backbone(f"resnet-{depth}", weights=path)):
-        assert (backbone.feature_size, backbone.name) == (features, f"resnet{depth}.pth")
+    named = {path.name: load_backbone(path), f"resnet-{depth}": load_backbone(f"resnet-{depth}", weights=path)}
+    for name, backbone in named.items():
+        assert (backbone.feature_size, backbone.name) == (features, name)
         with torch.no_grad():
             torch.testing.assert_close(backbone.eval()(images), resnet_by_hand(weights, images), rtol=1e-3, atol=1e-4)
 

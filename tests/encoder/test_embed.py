@@ -1,5 +1,6 @@
 """Embedding a corpus, against one tracklet at a time."""
 
+import importlib
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -80,7 +81,7 @@ def test_features_are_kept(corpus: Corpus, encoder: Encoder, tmp_path: Path, mon
     kept = sorted(tmp_path.glob("*.npy"))
     assert len(kept) == 2
     opened: list[str] = []
-    module = __import__("polypcount.encoder.embed", fromlist=["open_part"])
+    module = importlib.import_module("polypcount.encoder.features")
     real = module.open_part
 
     def counting(part: object, threads: int) -> object:

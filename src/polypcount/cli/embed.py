@@ -13,6 +13,14 @@ def embed(
     out: Annotated[Path, typer.Option("--out", help="File to write, .parquet or .npz.")],
     stride: Annotated[int, typer.Option(min=1, help="Look at every so many-th box of a tracklet.")] = 4,
     min_frames: Annotated[int, typer.Option(min=0, help="Leave shorter tracklets out.")] = 30,
+    engine: Annotated[
+        str,
+        typer.Option(
+            metavar="onnx|torch|openvino|openvino-int8",
+            help="What computes: ONNX Runtime, torch, OpenVINO, or OpenVINO in 8 bits, which is calibrated with crops "
+            "of this corpus and changes the vectors a little. The first two take a GPU where they can.",
+        ),
+    ] = "onnx",
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
 ) -> None:
     """Link the boxes to tracklets, and encode each as one vector.
@@ -33,7 +41,7 @@ def embed(
         raise FileError(f"{out}: embeddings are saved as .parquet or .npz, found {out.suffix or 'no suffix'}")
     if out.exists() and not force:
         raise FileError(f"{out} exists already; choose another name, or replace it with --force")
-    read, model = Corpus.load(corpus), load_encoder(encoder)
+    read, model = Corpus.load(corpus), load_encoder(encoder, engine=engine)
     tracklets = link_tracklets(read.boxes)
     if not (tracklets.box_count >= min_frames).any():
         raise DataError(
@@ -56,6 +64,11 @@ def embed(
         f"{out}: {len(found):,} tracklets of at least {min_frames} boxes, of {len(tracklets):,}; "
         f"{crops:,} crops, {speed:,.0f} a second"
     )
+    if calibration := found.provenance.parameters["calibration"]:
+        typer.echo(
+            f"int8: cosine to fp32 on {calibration['crops']} crops: mean {calibration['mean_cosine']:.4f}, "
+            f"lowest {calibration['lowest_cosine']:.4f}"
+        )
     kept, known = len(np.unique(found.polyp[found.polyp >= 0])), len(found.polyps)
     if known:
         typer.echo(f"{kept:,} of {known:,} polyps own a tracklet that is long enough")

@@ -27,7 +27,8 @@ def _bar(task: str, note: Callable[[], str]) -> Iterator[Progress]:
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    width = 40 if note is str else 10  # beside a note there is less room
+    columns = (TextColumn("{task.description}"), BarColumn(width), MofNCompleteColumn(), TimeElapsedColumn())
     beside = TextColumn("{task.fields[note]}")
     bar = Bar(*columns, TimeRemainingColumn(), beside, console=Console(stderr=True), transient=True)
     row = bar.add_task(task, total=None, note="")

@@ -3,11 +3,15 @@
 import importlib.util
 import logging
 import signal
+from contextlib import ExitStack
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from polypcount.cli.texts import harmless
+from polypcount.progress import Progress
 
 if TYPE_CHECKING:
     from polypcount.training import Moment
@@ -78,10 +82,16 @@ def train(
     machine = Machine(accelerator, devices, nodes, precision.value, views_at_once)
     loggers = [name.strip() for name in log_to.split(",") if name.strip() not in ("", "none")]
     shown = _Shown()
-    with show_progress("cutting crops") as cutting, show_progress("training", shown.note) as training:
+    training: Progress | None = None
+    with ExitStack() as bars:
+        cutting = bars.enter_context(show_progress("cutting crops"))
 
         def watch(moment: "Moment") -> None:
+            nonlocal training
             shown.moment = moment
+            if training is None:
+                bars.close()  # a terminal shows one bar at a time
+                training = bars.enter_context(show_progress("training", shown.note))
             training(moment.epoch * moment.steps + moment.step, moment.epochs * moment.steps)
 
         try:
@@ -108,11 +118,14 @@ def train(
 
 
 def _show_log() -> None:
-    """What the samplers can use, and what is left out, as plain lines."""
+    """What can be learnt from, what is left out, and how each epoch went, as plain lines."""
+
+    class Lines(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            typer.echo(harmless(record.getMessage()), err=True)  # above the bar, if there is one
+
     log = logging.getLogger("polypcount")
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(message)s"))
-    log.addHandler(handler)
+    log.addHandler(Lines())
     log.setLevel(logging.INFO)
 
 
@@ -121,16 +134,13 @@ class _Shown:
 
     def __init__(self) -> None:
         self.moment: Moment | None = None
-        self._validation = ""
 
     def note(self) -> str:
         now = self.moment
         if now is None:
             return ""
-        if now.validation:
-            self._validation = f", validation {_as_text(now.validation)}"
         place = f"epoch {min(now.epoch + 1, now.epochs)} of {now.epochs}"
-        return f"{place}, loss {now.loss:.4f}, {now.crops_per_second:,.0f} crops/s{self._validation}"
+        return f"{place}, loss {now.loss:.3f}, {now.crops_per_second:,.0f} crops/s"
 
 
 def _as_text(metrics: dict[str, Any]) -> str:

@@ -1,29 +1,23 @@
 """From tracklets to vectors: crops, features of frames, one vector for each tracklet."""
 
-import hashlib
-import itertools
-import json
 import os
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polypcount.corpus import Corpus, Embeddings, Provenance, Tracklets
+from polypcount.encoder.features import Features, KeptFeatures, make_folder
 from polypcount.encoder.runtime import Encoder
 from polypcount.errors import DataError, FileError
 from polypcount.machine import available_cores
 from polypcount.places import cache_folder
 from polypcount.progress import Progress, no_progress
 from polypcount.video.store_build import parts_of
-from polypcount.video.store_part import Part, crops_of, open_part
-from polypcount.whole import whole_file
+from polypcount.video.store_part import crops_of, open_part
 
-Features = NDArray[np.float32]
-_FORMAT = "polypcount features 1"
-_CROPS_AT_ONCE = 64
 _TRACKLETS_AT_ONCE, _FRAMES_AT_ONCE = 32, 4096
 
 
@@ -47,6 +41,8 @@ def embed(
     tracklets: of `corpus.boxes`. min_frames: tracklets of fewer boxes are left out.
     cache: folder in which features of frames are kept, so that an interrupted run goes on, and a second one or another
         sequence model costs little; the user's cache folder, if not given. progress: counts crops.
+    With the engine `openvino-int8` the encoder is calibrated first, with crops from all over what is looked at; the
+    provenance tells what it cost. Memory does not grow with the number of tracklets, apart from their vectors.
     """
     if stride < 1 or least < 1 or most < least or min_frames < 0:
         raise DataError(
@@ -59,18 +55,18 @@ def embed(
     _refuse_missing_sources(corpus, kept)
     looked_at = [_looked_at(kept.rows(k), stride, least, most) for k in range(len(kept))]
     folder = cache_folder() / "features" if cache is None else Path(cache)
-    _make_cache(folder)
+    make_folder(folder)
+    if encoder.needs_calibration and looked_at:
+        encoder = _calibrated(corpus, np.unique(np.concatenate(looked_at)), encoder, cache)
     vectors = np.empty((len(kept), encoder.spec.d), np.float32)
     total, done = sum(map(len, looked_at)), 0
     for video in np.unique(kept.video).tolist():
         mine = np.flatnonzero(kept.video == video)
         rows = np.unique(np.concatenate([looked_at[k] for k in mine]))
-        features = np.empty((len(rows), encoder.spec.feature_size), np.float32)
-        place = 0
-        for part in _features_of(parts_of(corpus, rows, encoder.spec.preprocessing.crop), encoder, folder):
-            features[place : place + len(part)] = part
-            place += len(part)
-            done += len(part)
+        parts = parts_of(corpus, rows, encoder.spec.preprocessing.crop)
+        features = KeptFeatures.of_parts(parts, encoder, folder)
+        for count in features.make(parts, encoder):
+            done += count
             progress(done, total)
         _encode_tracklets([np.searchsorted(rows, looked_at[k]) for k in mine], mine, features, encoder, vectors)
     return Embeddings.gather(
@@ -83,6 +79,8 @@ def embed(
             parameters={
                 "corpus": corpus.content_hash,
                 "encoder": encoder.fingerprint,
+                "engine": encoder.engine,
+                "calibration": asdict(encoder.calibration) if encoder.calibration else None,
                 "stride": stride,
                 "least": least,
                 "most": most,
@@ -110,15 +108,20 @@ def _refuse_missing_sources(corpus: Corpus, tracklets: Tracklets) -> None:
             raise FileError(f"video {video.id}: its source {video.source} does not exist; put it there or import anew")
 
 
-def _make_cache(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if not os.access(folder, os.W_OK):
-            raise PermissionError(13, "Permission denied")
-    except OSError as problem:
-        raise FileError(
-            f"{folder}: features cannot be kept there ({problem.strerror}); POLYPCOUNT_CACHE moves the cache"
-        ) from None
+def _calibrated(
+    corpus: Corpus, rows: NDArray[np.int64], encoder: Encoder, cache: str | os.PathLike[str] | None
+) -> Encoder:
+    """The encoder in int8, calibrated with crops at even distances among these rows."""
+    from polypcount.encoder.int8 import MOST_CROPS, calibrated
+
+    chosen = rows[np.linspace(0, len(rows) - 1, min(len(rows), MOST_CROPS)).round().astype(int)]
+    parts = parts_of(corpus, chosen, encoder.spec.preprocessing.crop)
+
+    def cut() -> NDArray[np.uint8]:
+        return np.stack([crop for part in parts for crop in crops_of(part, open_part(part, available_cores()))])
+
+    folder = (cache_folder() if cache is None else Path(cache)) / "int8"
+    return calibrated(encoder, cut, [part.key for part in parts], folder)
 
 
 def _looked_at(rows: NDArray[np.int64], stride: int, least: int, most: int) -> NDArray[np.int64]:
@@ -126,49 +129,10 @@ def _looked_at(rows: NDArray[np.int64], stride: int, least: int, most: int) -> N
     return chosen if len(chosen) <= most else chosen[np.linspace(0, len(chosen) - 1, most).round().astype(int)]
 
 
-def _features_of(parts: Sequence[Part], encoder: Encoder, folder: Path) -> Iterator[Features]:
-    """Features of one video's crops, piece by piece; what is in the folder is taken from there."""
-    files = [folder / f"{_key(part, encoder)}.npy" for part in parts]
-    source = None
-    for part, file in zip(parts, files, strict=True):
-        known = _load(file, (len(part.rows), encoder.spec.feature_size))
-        if known is None:
-            # One opening serves all pieces of a video file: of a long one it takes seconds. Listed images are few.
-            if source is None or len(part.files):
-                source = open_part(part, available_cores())
-            known = np.concatenate(list(_encoded(crops_of(part, source), encoder)))
-            if not np.isfinite(known).all():
-                raise DataError(
-                    f"video {part.video.id}: the encoder {encoder.folder} gives features that are not finite"
-                )
-            try:
-                with whole_file(file) as unfinished, unfinished.open("wb") as stream:
-                    np.save(stream, known, allow_pickle=False)
-            except OSError as problem:
-                raise FileError(
-                    f"{file}: features cannot be kept ({problem.strerror}); POLYPCOUNT_CACHE moves the cache"
-                ) from None
-        yield known
-
-
-def _encoded(crops: Iterator[NDArray[np.uint8]], encoder: Encoder) -> Iterator[Features]:
-    """Features of crops in batches; the next batch is cut while one is encoded."""
-
-    def cut() -> list[NDArray[np.uint8]]:
-        return list(itertools.islice(crops, _CROPS_AT_ONCE))
-
-    with ThreadPoolExecutor(1) as ahead:
-        batch = cut()
-        while batch:
-            coming = ahead.submit(cut)
-            yield encoder.encode_frames(np.stack(batch))
-            batch = coming.result()
-
-
 def _encode_tracklets(
     places: Sequence[NDArray[np.int64]],
     tracklets: NDArray[np.int64],
-    features: Features,
+    features: KeptFeatures,
     encoder: Encoder,
     vectors: Features,
 ) -> None:
@@ -181,30 +145,9 @@ def _encode_tracklets(
             chosen = chosen[: len(chosen) // 2]
         start += len(chosen)
         longest = len(places[chosen[-1]])
-        batch = np.zeros((len(chosen), longest, features.shape[1]), np.float32)
+        batch = np.zeros((len(chosen), longest, features.feature_size), np.float32)
         mask = np.zeros((len(chosen), longest), bool)
         for row, k in enumerate(chosen):
-            batch[row, : len(places[k])] = features[places[k]]
+            batch[row, : len(places[k])] = features.take(places[k])
             mask[row, : len(places[k])] = True
         vectors[tracklets[chosen]] = encoder.encode_sequences(batch, mask)
-
-
-def _key(part: Part, encoder: Encoder) -> str:
-    """Hash of all that decides the features of a piece: its pixels, the frame model, how pixels become numbers."""
-    images = encoder.spec.preprocessing
-    about = [_FORMAT, part.key, encoder.description["files"]["frame.onnx"], images.mean, images.std]
-    return hashlib.sha256(json.dumps(about).encode()).hexdigest()
-
-
-def _load(file: Path, shape: tuple[int, int]) -> Features | None:
-    """Features that were kept; None where there are none, or none that can be used."""
-    size = 4 * shape[0] * shape[1]
-    try:
-        with file.open("rb") as stream:
-            if not size < os.fstat(stream.fileno()).st_size < size + 1024 or stream.read(6) != b"\x93NUMPY":
-                return None
-            stream.seek(0)
-            known = np.lib.format.read_array(stream, allow_pickle=False)
-    except (OSError, ValueError, EOFError, MemoryError):
-        return None
-    return known if known.shape == shape and known.dtype == np.float32 and np.isfinite(known).all() else None

@@ -11,8 +11,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from polypcount.encoder.engine_onnx import open_session
+from polypcount.encoder.engines import Shapes, frame_shapes, sequence_shapes
 from polypcount.encoder.model import TrackletEncoder
-from polypcount.encoder.runtime import FRAME_NAMES, SEQUENCE_NAMES, open_session
 from polypcount.encoder.sequence import SequenceEncoder, mean_of_present
 from polypcount.errors import PolypcountError
 
@@ -35,9 +36,8 @@ def export_encoder(encoder: TrackletEncoder) -> tuple[bytes, bytes]:
     size = encoder.spec.preprocessing.crop.size
     images = torch.randn(2, 3, size, size)
     features, mask = torch.randn(3, 4, encoder.spec.feature_size), torch.ones(3, 4, dtype=torch.bool)
-    frame = _export(encoder.backbone, (images,), FRAME_NAMES, {"images": {0: "n"}, "features": {0: "n"}})
-    free = {"features": {0: "b", 1: "t"}, "mask": {0: "b", 1: "t"}, "vectors": {0: "b"}}
-    sequence = _export(_TraceableSequence(encoder.sequence), (features, mask), SEQUENCE_NAMES, free)
+    frame = _export(encoder.backbone, (images,), frame_shapes(encoder.spec))
+    sequence = _export(_TraceableSequence(encoder.sequence), (features, mask), sequence_shapes(encoder.spec))
     difference = largest_difference(encoder, frame, sequence)
     if not difference <= TOLERANCE:
         raise PolypcountError(
@@ -53,12 +53,12 @@ def largest_difference(encoder: TrackletEncoder, frame: bytes, sequence: bytes) 
     size, f = encoder.spec.preprocessing.crop.size, encoder.spec.feature_size
     randomly = torch.Generator().manual_seed(0)
     differences = []
-    session = open_session(frame, "frame.onnx", FRAME_NAMES)
+    session = open_session(frame, "frame.onnx", frame_shapes(encoder.spec))
     for n in (1, 3):
         images = torch.randn(n, 3, size, size, generator=randomly)
         found = session.run(None, {"images": images.numpy()})[0]
         differences.append(_relative(encoder.encode_frames(images), found))
-    session = open_session(sequence, "sequence.onnx", SEQUENCE_NAMES)
+    session = open_session(sequence, "sequence.onnx", sequence_shapes(encoder.spec))
     for b, t in ((1, 1), (4, 9), (2, 70)):
         features = torch.randn(b, t, f, generator=randomly)
         mask = torch.rand(b, t, generator=randomly) < 0.6
@@ -105,9 +105,11 @@ def _attend(attention: nn.MultiheadAttention, queries: Tensor, tokens: Tensor, a
     return joined
 
 
-def _export(
-    module: nn.Module, inputs: tuple[Tensor, ...], names: tuple[tuple[str, ...], str], free: dict[str, dict[int, str]]
-) -> bytes:
+def _export(module: nn.Module, inputs: tuple[Tensor, ...], shapes: tuple[Shapes, Shapes]) -> bytes:
+    free = {
+        name: {axis: length for axis, length in enumerate(shape) if isinstance(length, str)}
+        for name, shape in [*shapes[0].items(), *shapes[1].items()]
+    }
     content: Any = io.BytesIO()  # the tracing exporter takes it, though the shared signature does not say so
     try:
         with warnings.catch_warnings():
@@ -118,8 +120,8 @@ def _export(
                 module.eval(),
                 inputs,
                 content,
-                input_names=list(names[0]),
-                output_names=[names[1]],
+                input_names=list(shapes[0]),
+                output_names=list(shapes[1]),
                 dynamic_axes=free,
                 opset_version=_OPSET,
                 dynamo=False,

@@ -17,6 +17,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from polypcount.encoder import engine_onnx, engine_openvino
+from polypcount.encoder.engines import FrameModel, SequenceModel, refuse_unusable
 from polypcount.encoder.manifest import (
     FORMAT,
     FORMAT_VERSION,
@@ -28,7 +30,7 @@ from polypcount.encoder.manifest import (
     fingerprint_of,
     read_manifest,
 )
-from polypcount.encoder.runtime import FRAME_NAMES, SEQUENCE_NAMES, Encoder, open_session
+from polypcount.encoder.runtime import Encoder
 from polypcount.encoder.spec import EncoderSpec
 from polypcount.errors import DataError, FileError
 from polypcount.version import __version__
@@ -82,27 +84,50 @@ def save_encoder(
     return folder
 
 
-def load_encoder(folder: str | Path, *, threads: int | None = None) -> Encoder:
-    """Read an encoder to run through ONNX Runtime; torch is not needed.
+def load_encoder(folder: str | Path, *, threads: int | None = None, engine: str = "onnx") -> Encoder:
+    """Read an encoder to run.
 
     Args:
         folder: that `save_encoder` has written.
-        threads: for each call; all available cores if not given.
+        threads: for each call; all available cores if not given, with torch those that it is set to.
+        engine: `onnx` (ONNX Runtime, on CUDA where it has that), `torch` (likewise), `openvino` (processor, fp32), or
+            `openvino-int8` (processor; the frame model in 8 bits, calibrated by `embed`). Only `torch` needs torch.
     """
+    refuse_unusable(engine)
     folder = Path(folder)
-    described, spec, files = _read(folder, (WEIGHTS, FRAME, SEQUENCE))
-    return Encoder(
-        folder=folder,
-        spec=spec,
-        fingerprint=described["fingerprint"],
-        description=described,
-        _frame=open_session(files[FRAME], folder / described["model"] / FRAME, FRAME_NAMES, threads),
-        _sequence=open_session(files[SEQUENCE], folder / described["model"] / SEQUENCE, SEQUENCE_NAMES, threads),
-    )
+    described, spec, files = _read(folder, (WEIGHTS,) if engine == "torch" else (WEIGHTS, FRAME, SEQUENCE))
+    frames, sequences = _models(folder, described, spec, files, threads, engine)
+    return Encoder(folder, spec, described["fingerprint"], described, engine, frames, sequences)
 
 
 def load_torch(folder: str | Path) -> "TrackletEncoder":
     """Read an encoder as a torch module, in evaluation mode, to train it further or to run it on a GPU."""
+    folder = Path(folder)
+    described, spec, files = _read(folder, (WEIGHTS,))
+    return _torch_module(folder, described, spec, files[WEIGHTS])
+
+
+def _models(
+    folder: Path,
+    described: dict[str, Any],
+    spec: EncoderSpec,
+    files: Mapping[str, bytes],
+    threads: int | None,
+    engine: str,
+) -> tuple[FrameModel, SequenceModel]:
+    home = folder / described["model"]
+    if engine == "torch":
+        from polypcount.encoder.engine_torch import open_torch
+
+        return open_torch(_torch_module(folder, described, spec, files[WEIGHTS]), threads)
+    opening = engine_onnx if engine == "onnx" else engine_openvino
+    return (
+        opening.open_frames(files[FRAME], home / FRAME, spec, threads),
+        opening.open_sequences(files[SEQUENCE], home / SEQUENCE, spec, threads),
+    )
+
+
+def _torch_module(folder: Path, described: dict[str, Any], spec: EncoderSpec, weights: bytes) -> "TrackletEncoder":
     import safetensors
     import safetensors.torch
     import torch
@@ -110,11 +135,9 @@ def load_torch(folder: str | Path) -> "TrackletEncoder":
     from polypcount.encoder.model import TrackletEncoder
     from polypcount.encoder.weights import fit_weights
 
-    folder = Path(folder)
-    described, spec, files = _read(folder, (WEIGHTS,))
     path = folder / described["model"] / WEIGHTS
     try:
-        tensors = safetensors.torch.load(files[WEIGHTS])
+        tensors = safetensors.torch.load(weights)
         _refuse_other_sizes(spec, tensors)
         with torch.random.fork_rng(devices=[]):  # the random weights, overwritten below, cost the caller no numbers
             encoder = TrackletEncoder(spec)

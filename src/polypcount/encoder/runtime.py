@@ -1,4 +1,4 @@
-"""An encoder that runs through ONNX Runtime, without torch."""
+"""An encoder that is ready to encode, whatever engine computes it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,32 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polypcount.encoder.engines import INT8, Calibration, FrameModel, SequenceModel
 from polypcount.encoder.spec import EncoderSpec
 from polypcount.errors import DataError, FileError
-from polypcount.machine import available_cores
 
-FRAME_NAMES = (("images",), "features")
-SEQUENCE_NAMES = (("features", "mask"), "vectors")
 _FRAMES_AT_ONCE = 32
 # Bounds the attention matrices, which hold (t + 1)^2 numbers for each row, head and layer.
 _ATTENTION_AT_ONCE = 1 << 20
-
-
-def open_session(content: bytes, source: object, names: tuple[tuple[str, ...], str], threads: int | None = None) -> Any:
-    """An `onnxruntime.InferenceSession` over a model whose inputs and output have these names."""
-    import onnxruntime  # type: ignore[import-untyped, unused-ignore]
-
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4  # what goes wrong is raised; the library would print it as well
-    options.intra_op_num_threads = threads or available_cores()
-    try:
-        session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-    except Exception as problem:  # its errors share no parent
-        raise FileError(f"{source} is damaged or not an ONNX model; save the encoder again") from problem
-    found = (tuple(entry.name for entry in session.get_inputs()), session.get_outputs()[0].name)
-    if found != names:
-        raise FileError(f"{source} is the ONNX model of something else: expected {names}, found {found}")
-    return session
 
 
 @dataclass(frozen=True)
@@ -45,32 +26,42 @@ class Encoder:
         spec: its architecture and the images that it expects.
         fingerprint: SHA-256 of its weights and spec, as hexadecimal text; `Embeddings` carry it.
         description: all of `encoder.json`: recipe, metrics, hash of the training data, version of polypcount.
+        engine: what computes it, one of `ENGINES`.
+        frame_model: of that engine; in fp32 as long as int8 is not calibrated.
+        sequence_model: of that engine.
+        calibration: what int8 costs; None before it is calibrated, and with other engines.
     """
 
     folder: Path
     spec: EncoderSpec
     fingerprint: str
     description: Mapping[str, Any] = field(repr=False)
-    _frame: Any = field(repr=False)
-    _sequence: Any = field(repr=False)
+    engine: str
+    frame_model: FrameModel = field(repr=False)
+    sequence_model: SequenceModel = field(repr=False)
+    calibration: Calibration | None = None
+
+    @property
+    def needs_calibration(self) -> bool:
+        """Whether frames cannot be encoded before int8 is calibrated, as `embed` does."""
+        return self.engine == INT8 and self.calibration is None
 
     def encode_frames(self, crops: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Crops uint8[n, size, size, 3], red first -> features float32[n, f]; normalises as the spec says."""
-        preprocessing = self.spec.preprocessing
-        size = preprocessing.crop.size
+        size = self.spec.preprocessing.crop.size
         if crops.dtype != np.uint8 or crops.ndim != 4 or crops.shape[1:] != (size, size, 3):
             raise DataError(
                 f"crops must be uint8[n, {size}, {size}, 3] for the encoder {self.folder},"
                 f" found {crops.dtype}{list(crops.shape)}"
             )
-        std = np.array(preprocessing.std)
-        scale = (1 / (255 * std)).astype(np.float32)
-        shift = (np.array(preprocessing.mean) / std).astype(np.float32)
+        if self.needs_calibration:
+            raise DataError(f"the engine {INT8} is calibrated with crops before it encodes them; embed does that")
         features = np.empty((len(crops), self.spec.feature_size), np.float32)
         for start in range(0, len(crops), _FRAMES_AT_ONCE):
             part = crops[start : start + _FRAMES_AT_ONCE]
-            images = np.ascontiguousarray((part * scale - shift).transpose(0, 3, 1, 2))
-            features[start : start + len(part)] = self._frame.run(None, {"images": images})[0]
+            features[start : start + len(part)] = self._of_shape(
+                self.frame_model(part), (len(part), self.spec.feature_size)
+            )
         return features
 
     def encode_sequences(self, features: NDArray[np.float32], mask: NDArray[np.bool_]) -> NDArray[np.float32]:
@@ -95,5 +86,15 @@ class Encoder:
         rows = max(1, _ATTENTION_AT_ONCE // (mask.shape[1] + 1) ** 2)
         for start in range(0, len(features), rows):
             part = slice(start, start + rows)
-            vectors[part] = self._sequence.run(None, {"features": features[part], "mask": mask[part]})[0]
+            found = self.sequence_model(features[part], mask[part])
+            vectors[part] = self._of_shape(found, vectors[part].shape)
         return vectors
+
+    def _of_shape(self, found: NDArray[np.float32], shape: tuple[int, ...]) -> NDArray[np.float32]:
+        """Not every ONNX file tells the shape that it will give; numpy would repeat a single column silently."""
+        if found.shape != shape:
+            raise FileError(
+                f"{self.folder}: a model gives an array of shape {list(found.shape)}, and the spec asks for "
+                f"{list(shape)}; save the encoder again"
+            )
+        return found

@@ -6,6 +6,7 @@ Only numbers and the recipe are logged, never an image.
 import contextlib
 import importlib.util
 import io
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,11 +30,17 @@ class Loggers:
     """Several loggers as one. run: unique name of the run. step: the next step, for a run that goes on."""
 
     def __init__(self, names: Sequence[str], folder: Path, run: str, recipe: dict[str, Any], step: int) -> None:
-        self._loggers = [_new_logger(name, folder, run, step) for name in names]
-        if step == 0:
-            with _quietly():
-                for logger in self._loggers:
-                    logger.log_hyperparams(recipe)
+        self._loggers = []
+        for name in names:
+            try:
+                with _quietly():
+                    logger = _new_logger(name, folder, run, step)
+                    if step == 0:
+                        logger.log_hyperparams(recipe)
+            except Exception as problem:  # of a program of others: no account, no network, a version it does not like
+                what = (str(problem).strip() or type(problem).__name__).splitlines()[0]
+                raise PolypcountError(f"logging to {name} does not work: {what}; leave it out of --log-to") from problem
+            self._loggers.append(logger)
 
     def log(self, values: dict[str, float | None], step: int) -> None:
         """Numbers of a step; those that are undefined are left out."""
@@ -58,7 +65,8 @@ def _new_logger(name: str, folder: Path, run: str, step: int) -> Any:
         return WandbLogger(name=folder.name, save_dir=folder, project="polypcount", id=run, resume="allow")
     from lightning.pytorch.loggers.mlflow import MLFlowLogger
 
-    return MLFlowLogger(experiment_name="polypcount", run_name=folder.name, tags={"polypcount.run": run})
+    where = os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{(folder / 'mlflow.db').absolute()}"
+    return MLFlowLogger("polypcount", folder.name, tracking_uri=where, tags={"polypcount.run": run})
 
 
 @contextlib.contextmanager

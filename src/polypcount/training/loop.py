@@ -1,9 +1,11 @@
 """The loop: steps, epochs, validation, checkpoints, and where it goes on after a stop."""
 
+import logging
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
@@ -23,6 +25,7 @@ from polypcount.training.run_folder import EPOCH_COLUMNS, STEP_COLUMNS, RunFolde
 from polypcount.training.validate import Metrics, better, validate
 from polypcount.video import CropStore
 
+_log = logging.getLogger(__name__)
 _SECONDS_BETWEEN_CHECKPOINTS = 600.0
 _STEPS_OF_SPEED = 20
 
@@ -108,6 +111,7 @@ class Loop:
         described = self.recipe.model_dump(mode="json")
         save_encoder(encoder.eval(), self.place.folder, recipe=described, data_hash=data_hash, metrics=metrics)
         self.place.draw()
+        self.place.add(finished=datetime.now(UTC).isoformat(timespec="seconds"), best=metrics)
 
     def restore(self) -> None:
         """Take up the last checkpoint; a run that had none yet begins anew."""
@@ -182,6 +186,10 @@ class Loop:
             named: Metrics = {f"validation/{name}": value for name, value in metrics.items()}
             self.loggers.log({"train/epoch_loss": loss, **named}, course.steps_done)
         self._save()
+        said = "".join(f", {name} {value:.3f}" for name, value in metrics.items() if value is not None)
+        _log.info(
+            "epoch %d: loss %.3f%s", course.epoch, loss, said.replace(", ", "; validation: ", 1).replace("_", " ")
+        )
         self.watch(Moment(course.epoch, self.recipe.epochs, 0, steps, loss, self._speed(), metrics))
 
     def _tell_step(self, batches: Sequence[Batch], loss: float, rate: float) -> None:

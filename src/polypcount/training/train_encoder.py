@@ -19,7 +19,7 @@ from polypcount.training.loggers import Loggers, refuse_missing
 from polypcount.training.loop import Loop, Watch
 from polypcount.training.processes import Machine, is_first, is_first_of_node, new_fabric
 from polypcount.training.recipe import Recipe
-from polypcount.training.recipe_file import load_recipe
+from polypcount.training.recipe_file import load_recipe, recipe_text
 from polypcount.training.run_folder import RunFolder
 from polypcount.training.samplers import PolypViewSettings
 from polypcount.training.start import new_model
@@ -83,6 +83,8 @@ def train(
     )
     if resume:
         loop.restore()
+        if is_first():
+            place.write("recipe.yaml", recipe_text(wanted))  # it may have more epochs now
     if is_first():
         _run_first(loop, log_to, corpus.content_hash)
     else:
