@@ -1,10 +1,10 @@
 """What the recipe `small` learns in minutes: retrieval on held-out sequences of CVC-ClinicDB.
 
 Learnt from are sequences 1 to 14 and the stills of Kvasir-SEG; sequences 15 to 29 are held out. The halves lie apart,
-since neighbouring sequences may be of one patient. Every held-out sequence is cut into fragments of 4 frames; each
-looks for others of its sequence (mAP, HR@1), and pairs are told apart by their cosine (AUROC). `far` leaves out
-fragments next to each other. Beside it: the same encoder untrained, and frozen ImageNet features of EfficientNet-
-Lite0, a mean over the frames of a fragment, as they are and standardised per dimension by the stills.
+since neighbouring sequences may be of one patient. Every held-out frame looks for others of its sequence (HR@1, mAP),
+also among those more than 8 frames away only (HR@1 far), and pairs of frames are told apart by their cosine (AUROC).
+Beside it: the same encoder untrained, and frozen ImageNet features of EfficientNet-Lite0, as they are and
+standardised per dimension by the stills.
 
 Run: .venv/bin/python benchmarks/small_recipe.py CVC_CLINICDB KVASIR_SEG [--seeds 3] [--set KEY=VALUE ...]
 """
@@ -21,11 +21,10 @@ import polypcount as pc
 from polypcount.corpus import Tracklets
 from polypcount.encoder import Encoder, load_encoder, save_encoder
 from polypcount.evaluation import reidentification_scores, retrieval_scores
-from polypcount.tracking import fragments, link_tracklets
 from polypcount.training import load_recipe
 from polypcount.training.start import new_model
 
-LAST_LEARNT, FRAMES = 14, 4
+LAST_LEARNT, NEAR = 14, 8
 Vectors = NDArray[np.float32]
 
 
@@ -37,34 +36,30 @@ def halves(folder: Path) -> tuple[pc.Corpus, pc.Corpus]:
     return learnt, held
 
 
-def pieces_of(corpus: pc.Corpus) -> Tracklets:
-    """Every fragment as a tracklet of its own."""
-    pieces = fragments(link_tracklets(corpus.boxes), FRAMES, 1, FRAMES)
-    label = np.full(len(corpus.boxes), -1)
-    for piece in range(len(pieces)):
-        label[pieces.rows_of(piece)] = piece
-    return Tracklets.gather(corpus.boxes, label)
+def single_frames(corpus: pc.Corpus) -> Tracklets:
+    """Every box as a tracklet of its own."""
+    return Tracklets.gather(corpus.boxes, np.arange(len(corpus.boxes)))
 
 
 def scores(vectors: Vectors, polyp: NDArray[np.int32], start: NDArray[np.int32]) -> list[float]:
-    """HR@1, HR@1 far, mAP, AUROC of fragments by their polyp and first frame."""
+    """HR@1, HR@1 far, mAP, AUROC of single frames."""
     found, pairs = retrieval_scores(vectors, polyp), reidentification_scores(vectors, polyp)
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     same = polyp[:, None] == polyp
-    near = same & (abs(start[:, None] - start) < 2 * FRAMES)
+    near = same & (abs(start[:, None] - start) <= NEAR)
     nearest = np.where(near, -2.0, unit @ unit.T).argmax(axis=1)
     far = (polyp[nearest] == polyp)[(same & ~near).any(axis=1)].mean()
     return [found.hit_rate_1, float(far), found.mean_average_precision, pairs.auroc]
 
 
 def encoded(corpus: pc.Corpus, pieces: Tracklets, encoder: Encoder, cache: Path) -> list[float]:
-    """Scores of what an encoder makes of the fragments."""
+    """Scores of what an encoder makes of the frames."""
     found = pc.embed(corpus, pieces, encoder, stride=1, least=1, cache=cache)
     return scores(found.vectors, found.polyp, found.start_frame)
 
 
-def frozen(corpus: pc.Corpus, pieces: Tracklets, encoder: Encoder, stills: pc.Corpus) -> tuple[Vectors, Vectors]:
-    """Mean features of fragments, as they are and standardised by the stills."""
+def frozen(corpus: pc.Corpus, encoder: Encoder, stills: pc.Corpus) -> tuple[Vectors, Vectors]:
+    """Features of frames, as they are and standardised by the stills."""
     from polypcount.video.store_build import parts_of
     from polypcount.video.store_part import crops_of, open_part
 
@@ -76,8 +71,7 @@ def frozen(corpus: pc.Corpus, pieces: Tracklets, encoder: Encoder, stills: pc.Co
         return encoder.encode_frames(np.stack(crops))
 
     known, held = features(stills), features(corpus)
-    means = np.stack([held[pieces.rows(k)].mean(axis=0) for k in range(len(pieces))])
-    return means, (means - known.mean(axis=0)) / np.maximum(known.std(axis=0), 1e-6)
+    return held, (held - known.mean(axis=0)) / np.maximum(known.std(axis=0), 1e-6)
 
 
 def main() -> None:
@@ -91,7 +85,7 @@ def main() -> None:
     learnt, held = halves(given.cvc_clinicdb)
     stills = pc.read_corpus("kvasir-seg", given.kvasir_seg)
     learnt = pc.merge([learnt, stills])
-    pieces = pieces_of(held)
+    pieces = single_frames(held)
     table: dict[str, list[list[float]]] = {}
     seconds = []
     with tempfile.TemporaryDirectory() as place:
@@ -104,12 +98,10 @@ def main() -> None:
             seconds.append(time.monotonic() - start)
             for name, encoder in (("untrained", untrained), ("trained", trained)):
                 table.setdefault(name, []).append(encoded(held, pieces, encoder, cache / "features"))
-        for name, vectors in zip(
-            ("frozen", "frozen, standardised"), frozen(held, pieces, untrained, stills), strict=True
-        ):
+        for name, vectors in zip(("frozen", "frozen, standardised"), frozen(held, untrained, stills), strict=True):
             table[name] = [scores(vectors, pieces.polyp, pieces.start_frame)]
     print(
-        f"{len(pieces)} fragments of {len(np.unique(pieces.polyp))} held-out sequences, "
+        f"{len(pieces)} frames of {len(np.unique(pieces.polyp))} held-out sequences, "
         f"learnt from {len(learnt.videos)} others"
     )
     print(f"{'':22}  HR@1          HR@1 far      mAP           pair AUROC")

@@ -92,6 +92,7 @@ def test_two_processes_train_as_one(pieces: tuple[str, ...], polypcount: Run, co
         result = polypcount(*arguments(corpus, tmp_path / out, *one_step), "--accelerator", "cpu", *more)
         assert result.returncode == 0, result.stderr
         assert result.stdout.count("trained; best epoch 1") == 1
+        assert "distributed" not in result.stderr
     assert_same_gradients(tmp_path / "one", tmp_path / "two")
     losses = [float(rows(tmp_path / out / "steps.csv")[0]["loss"]) for out in ("one", "two")]
     assert losses[0] == pytest.approx(losses[1], rel=2e-6)
@@ -156,3 +157,20 @@ def test_it_says_what_it_learns_from(polypcount: Run, corpus: Path, tmp_path: Pa
     assert result.returncode == 0, result.stderr
     assert "learning from 3 videos: 6 of 6 polyps" in result.stderr
     assert "validating on 1 videos: 2 of 2 polyps" in result.stderr
+
+
+def test_a_full_disk_is_one_line_and_the_run_can_go_on(
+    polypcount: Run, corpus: Path, undisturbed: Path, tmp_path: Path
+) -> None:
+    """Files may not become larger than 20 kB, which a checkpoint is."""
+    program = Path(sys.executable).with_name("polypcount")
+    command = ["sh", "-c", 'ulimit -f 40; exec "$@"', "sh", str(program), *arguments(corpus, tmp_path / "run", *LONGER)]
+    polypcount(*arguments(corpus, tmp_path / "before", *LONGER, "epochs=1"))  # cuts the crops
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert result.returncode == 2
+    assert "the checkpoint cannot be written (File too large)" in result.stderr.splitlines()[-1]
+    assert "Traceback" not in result.stderr
+    assert not list((tmp_path / "run" / "checkpoints").iterdir())
+    resumed = polypcount("train", corpus, "--out", tmp_path / "run", "--resume", "--log-to", "none")
+    assert resumed.returncode == 0, resumed.stderr
+    assert equal(undisturbed, tmp_path / "run")

@@ -165,7 +165,7 @@ def test_a_loss_that_is_no_number_says_how_to_go_on() -> None:
     with torch.no_grad():
         next(learning.encoder.head.parameters()).fill_(float("nan"))
     with pytest.raises(
-        DataError, match=r"^the loss is nan in epoch 3, step 5: lower optimizer.lr, set optimizer.clip=1"
+        DataError, match=r"^epoch 3, step 5: the training has diverged.*a lower optimizer.lr, with optimizer.clip=1"
     ):
         learning.step(*a_batch(), epoch=2, step=4, progress=0)
 

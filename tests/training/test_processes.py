@@ -10,7 +10,15 @@ import pytest
 
 from polypcount.errors import DataError, PolypcountError
 from polypcount.training.loggers import LOGGERS, refuse_missing
-from polypcount.training.processes import Machine, Stop, is_first, is_first_of_node, new_fabric, stop_on_signals
+from polypcount.training.processes import (
+    Machine,
+    Stop,
+    is_first,
+    is_first_of_node,
+    new_fabric,
+    refuse_other_number,
+    stop_on_signals,
+)
 
 VARIABLES = ("RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "SLURM_PROCID", "SLURM_LOCALID")
 
@@ -181,3 +189,18 @@ def test_loggers_that_are_missing_are_known_before_the_work(monkeypatch: pytest.
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(PolypcountError, match=r"^logging to wandb needs its package: pip install wandb$"):
         refuse_missing(["wandb"])
+
+
+@pytest.mark.parametrize(
+    ("environment", "devices"),
+    [({"WORLD_SIZE": "2"}, 1), ({"WORLD_SIZE": "1"}, 2), ({"SLURM_NTASKS": "4", "SLURM_PROCID": "3"}, 1)],
+)
+def test_another_number_of_processes_than_asked_for_is_refused(
+    environment: dict[str, str], devices: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(DataError, match=r"processes have been started, and . on each of 1 nodes are asked for"):
+        refuse_other_number(Machine(devices=devices))
+    started = int(environment.get("WORLD_SIZE", environment.get("SLURM_NTASKS", "")))
+    refuse_other_number(Machine(devices=started))

@@ -53,6 +53,8 @@ def write(tmp_path: Path) -> Write:
         ("optimizer.lr={2020-01-01: 1}", "optimizer.lr must be a number, found {datetime.date(2020, 1, 1): 1}"),
         ("optimizer.lr=0", "optimizer.lr must be above 0, found 0"),
         ("optimizer.lr=.nan", "optimizer.lr must be a finite number, found NaN"),
+        ("optimizer.lr=1e38", "optimizer.lr must be at most 10, found"),
+        ("optimizer.warmup=0.1", "optimizer.warmup is for optimizer.schedule=cosine"),
         ("optimizer.lr=.inf", "optimizer.lr must be a finite number, found Infinity"),
         ("optimizer.warmup=1.5", "optimizer.warmup must be at most 1, found 1.5"),
         ("optimizer.name=sgd", "optimizer.name must be 'adamw' or 'adam', found \"sgd\""),

@@ -20,6 +20,7 @@ from polypcount.training import Machine, Moment, recipe_names, train
 from polypcount.training.checkpoint import load_state
 from tests.training.corpora import drawn_corpus, tiny
 
+_POOLING = {"sfe": "mean", "small": "mean"}
 Trained = Callable[..., Encoder]
 
 
@@ -73,7 +74,7 @@ def test_every_recipe_trains_two_steps_and_its_folder_embeds(
     encoder = trained(f"model.start={_untrained(recipe, before)}", recipe=recipe, watch=moments.append)
     assert [moment.step for moment in moments] == [1, 2, 0]
     assert all(np.isfinite(moment.loss) for moment in moments)
-    assert encoder.spec.pooling == ("mean" if recipe == "sfe" else "cls")
+    assert encoder.spec.pooling == _POOLING.get(recipe, "cls")
     assert encoder.description["recipe"]["name"] == recipe
     assert encoder.description["data_hash"] == corpus.content_hash
     one = corpus.select(videos="video-0")
@@ -85,7 +86,7 @@ def test_every_recipe_trains_two_steps_and_its_folder_embeds(
 
 def _untrained(recipe: str, folder: Path) -> Path:
     torch.manual_seed(7)
-    settings: Any = {"d": 16, "layers": 1, "heads": 2, "ff": 32, "pooling": "mean" if recipe == "sfe" else "cls"}
+    settings: Any = {"d": 16, "layers": 1, "heads": 2, "ff": 32, "pooling": _POOLING.get(recipe, "cls")}
     from polypcount.encoder import Preprocessing
     from polypcount.video import CropRule
 
@@ -226,7 +227,7 @@ def test_bad_settings_are_told_before_any_work(
     assert not (tmp_path / "run").exists()
 
 
-def test_a_frame_that_cannot_be_read_is_one_line_and_leaves_no_run(
+def test_a_frame_that_cannot_be_read_is_one_line_and_once_mended_the_run_starts(
     trained: Trained, corpus: Corpus, tmp_path: Path
 ) -> None:
     shutil.copytree(Path(str(corpus.videos[0].source)).parent, tmp_path / "frames")
@@ -235,16 +236,61 @@ def test_a_frame_that_cannot_be_read_is_one_line_and_leaves_no_run(
         videos=tuple(replace(video, source=str(tmp_path / "frames" / video.id)) for video in corpus.videos),
     )
     broken = tmp_path / "frames" / "video-2" / "0008.png"
-    broken.write_bytes(broken.read_bytes()[:60])
+    whole = broken.read_bytes()
+    broken.write_bytes(whole[:60])
     with pytest.raises(FileError, match=r"video video-2.*0008\.png"):
         trained(corpus=moved)
     broken.unlink()
     with pytest.raises(FileError, match="video-2"):
         trained(corpus=moved)
-    assert not (tmp_path / "run").exists()
+    broken.write_bytes(whole)
+    trained(corpus=moved)
 
 
 def test_a_corpus_without_polyps_is_one_line(trained: Trained, corpus: Corpus) -> None:
     unknown = replace(corpus, boxes=replace(corpus.boxes, polyp=np.full(len(corpus.boxes), -1)), polyps=())
     with pytest.raises(DataError, match="nothing to learn from: 0 of 4 videos show a known polyp"):
         trained(corpus=unknown)
+
+
+def test_a_monitored_value_that_is_undefined_is_told_and_the_last_epoch_counts(
+    trained: Trained, corpus: Corpus, caplog: pytest.LogCaptureFixture
+) -> None:
+    once = replace(corpus, boxes=corpus.boxes.take(corpus.boxes.frame < 74))  # each polyp has one tracklet
+    encoder = trained("validation.monitor=hit_rate_1", "epochs=2", corpus=once)
+    assert encoder.description["metrics"]["epoch"] == 2
+    assert encoder.description["metrics"]["validation"]["loss"] > 0
+    assert "hit_rate_1 is not defined on these videos; the last epoch will count" in caplog.text
+
+
+def test_a_training_that_diverges_says_so(trained: Trained, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"has diverged.*start a new run with a lower optimizer.lr"):
+        trained("optimizer.lr=10", "optimizer.weight_decay=1e30", "epochs=9")
+    assert not (tmp_path / "run" / "encoder.json").exists()
+
+
+def test_one_process_at_a_time(trained: Trained, tmp_path: Path) -> None:
+    def watch(moment: Moment) -> None:
+        with pytest.raises(FileError, match="another process is training there"):
+            trained("epochs=3", resume=True)
+
+    trained(watch=watch)
+
+
+def test_a_run_goes_on_without_the_encoder_that_it_began_with(trained: Trained, tmp_path: Path) -> None:
+    start = _untrained("temporal", tmp_path / "start")
+    trained(f"model.start={start}")
+    shutil.rmtree(start)
+    (tmp_path / "run" / "checkpoints" / ".last.safetensors.0123abcd").write_bytes(b"left by a kill")
+    assert trained("epochs=2", resume=True).description["metrics"]["epoch"] in (1, 2)
+    assert not list((tmp_path / "run" / "checkpoints").glob(".*"))
+    with pytest.raises(FileError, match="has done 2 epochs already, more than epochs=1"):
+        trained("epochs=1", resume=True)
+    assert len(json.loads((tmp_path / "run" / "run.json").read_text())["resumed"]) == 2
+
+
+def test_a_folder_that_cannot_be_written_is_told_before_crops_are_cut(corpus: Corpus, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FileError, match="run"):
+        train(corpus, "temporal", tmp_path / "file" / "run", changes=tiny("temporal"), cache=tmp_path / "crops")
+    assert not (tmp_path / "crops").exists()

@@ -3,6 +3,7 @@
 import importlib.util
 import logging
 import signal
+import sys
 from contextlib import ExitStack
 from enum import StrEnum
 from pathlib import Path
@@ -108,9 +109,14 @@ def train(
                 watch=watch,
             )
         except Stopped as stopped:
-            if is_first():
-                typer.echo(f"polypcount: {stopped}", err=True)
+            if not is_first():
+                raise typer.Exit(0) from None  # anything else, and Lightning kills the first process at once
+            typer.echo(f"polypcount: {stopped}", err=True)
             raise typer.Exit(128 + (stopped.signal or signal.SIGINT)) from None
+        except RuntimeError:
+            if is_first():
+                raise
+            raise typer.Exit(1) from None  # the first process has gone, and has said why
     if is_first():
         metrics = encoder.description["metrics"]
         typer.echo(f"{out}: trained; best epoch {metrics['epoch']}, {_as_text(metrics['validation'])}")
@@ -122,7 +128,7 @@ def _show_log() -> None:
 
     class Lines(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            typer.echo(harmless(record.getMessage()), err=True)  # above the bar, if there is one
+            sys.stderr.write(f"{harmless(record.getMessage())}\n")  # above the bar, if there is one
 
     log = logging.getLogger("polypcount")
     log.addHandler(Lines())

@@ -28,8 +28,8 @@ def save_state(path: Path, tensors: dict[str, Tensor], values: dict[str, Any]) -
             unfinished.write_bytes(safetensors.torch.save(on_cpu, header))
     except OSError as problem:
         raise FileError(
-            f"{path}: the checkpoint cannot be written ({problem.strerror or problem}); the one before is still there: "
-            "make room and go on with --resume"
+            f"{path}: the checkpoint cannot be written ({problem.strerror or problem}); what was there before "
+            "still is: make room and go on with --resume"
         ) from None
 
 

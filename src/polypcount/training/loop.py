@@ -20,9 +20,9 @@ from polypcount.training.clips import batches_with_clips
 from polypcount.training.data import TrainingData
 from polypcount.training.learner import Learner
 from polypcount.training.loggers import Loggers
-from polypcount.training.processes import Stop, stop_on_signals
+from polypcount.training.processes import Stop, is_first, stop_on_signals
 from polypcount.training.run_folder import EPOCH_COLUMNS, STEP_COLUMNS, RunFolder
-from polypcount.training.validate import Metrics, better, validate
+from polypcount.training.validate import Interrupted, Metrics, better, validate
 from polypcount.video import CropStore
 
 _log = logging.getLogger(__name__)
@@ -91,7 +91,7 @@ class Loop:
 
     def __post_init__(self) -> None:
         self.recipe, self.fabric = self.learner.recipe, self.learner.fabric
-        self.first = self.fabric.global_rank == 0
+        self.first = is_first()
         self._saved_at = time.monotonic()
         self._speeds: deque[tuple[int, float]] = deque(maxlen=_STEPS_OF_SPEED)
 
@@ -115,19 +115,34 @@ class Loop:
 
     def restore(self) -> None:
         """Take up the last checkpoint; a run that had none yet begins anew."""
-        if not self.place.last.exists():
-            if self.first:
-                self.place.forget_after(0, 0)
-            return
-        tensors, values = load_state(self.place.last)
-        try:
-            self.course = Course(**values["course"])
-            unpack(self.place.last, self.learner.encoder, self.learner.optimizer, tensors, values["optimizer"])
-            self.fabric.strategy.precision.load_state_dict(values["precision"])
-        except (KeyError, TypeError, ValueError) as problem:
-            raise FileError(f"{self.place.last} is not as it was written ({problem}); start the run again") from None
+        if self.place.last.exists():
+            tensors, values = load_state(self.place.last)
+            try:
+                self.course = Course(**values["course"])
+                unpack(self.place.last, self.learner.encoder, self.learner.optimizer, tensors, values["optimizer"])
+                if values["precision"]:  # a run that goes on in 16 bits after 32 has none
+                    self.fabric.strategy.precision.load_state_dict(values["precision"])
+            except (KeyError, TypeError, ValueError) as problem:
+                raise FileError(
+                    f"{self.place.last} is not as it was written ({problem}); start the run again"
+                ) from None
+        self._refuse_another_place()
+        if self.course.epoch > self.recipe.epochs:
+            raise FileError(
+                f"{self.place.folder}: the run has done {self.course.epoch} epochs already, "
+                f"more than epochs={self.recipe.epochs}"
+            )
         if self.first:
             self.place.forget_after(self.course.epoch, self.course.step)
+
+    def _refuse_another_place(self) -> None:
+        """Raise where processes have not read the same checkpoint."""
+        if self.fabric.world_size == 1:
+            return
+        done = float(self.course.steps_done)
+        ends = self.fabric.all_reduce(torch.tensor([done, -done], device=self.fabric.device), reduce_op="max")
+        if float(ends[0]) != -float(ends[1]):
+            raise FileError(f"{self.place.folder}: every node must see the same folder; put it on a shared disk")
 
     def _one_epoch(self, stop: Stop) -> None:
         course, recipe, size = self.course, self.recipe, self.recipe.crop.size
@@ -151,20 +166,26 @@ class Loop:
             self._speeds.append((sum(map(len, batch.rows)), now - started))
             started = now
             self._tell_step(batches, loss, rate)
-            asked = stop.agreed(self.fabric)
-            if asked and course.step < len(batches):
+            if stop.agreed(self.fabric):
                 self._stop(stop)
             if self.first and now - self._saved_at > _SECONDS_BETWEEN_CHECKPOINTS:
                 self._save()
-        self._end_epoch(len(batches))
+        self._end_epoch(len(batches), stop)
         if stop.agreed(self.fabric):
             self._stop(stop)
 
-    def _end_epoch(self, steps: int) -> None:
+    def _end_epoch(self, steps: int, stop: Stop) -> None:
         course = self.course
         loss, metrics = float(np.mean(course.losses)), Metrics()
         if self.first and self.judging is not None and self.judged_crops is not None:
-            metrics = validate(self.learner, self.judging, self.judged_crops)
+            self._save()  # validation may be long; other processes wait for it, a single one need not
+            alone = self.fabric.world_size == 1
+            try:
+                metrics = validate(
+                    self.learner, self.judging, self.judged_crops, lambda: alone and stop.signal is not None
+                )
+            except Interrupted:
+                self._stop(stop)
         course.epoch, course.step, course.losses = course.epoch + 1, 0, []
         if not self.first:
             return
@@ -174,6 +195,9 @@ class Loop:
             tensors, _ = pack(self.learner.encoder, self.learner.optimizer)
             weights = {name: tensor for name, tensor in tensors.items() if name.startswith("model.")}
             save_state(self.place.best, weights, {"epoch": course.epoch, "validation": metrics})
+        elif metrics and course.best_epoch is None:
+            course.best_metrics = metrics
+            _log.warning("validation: %s is not defined on these videos; the last epoch will count", monitor)
         values = {
             "epoch": course.epoch,
             "steps": steps,
@@ -225,6 +249,7 @@ class Loop:
         if self.first:
             self._save()
             self.place.draw()
+        self.fabric.barrier()  # a process that ends before the first has written takes it with it
         course = self.course
         raise Stopped(
             f"{self.place.folder}: stopped in epoch {course.epoch + 1} after {course.step} of its steps; "

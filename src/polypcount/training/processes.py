@@ -63,13 +63,25 @@ def is_first_of_node() -> bool:
     return _all_zero("LOCAL_RANK", "SLURM_LOCALID")
 
 
+def refuse_other_number(machine: Machine) -> None:
+    """Raise where torchrun or SLURM has started more or fewer processes than are asked for: each would train alone."""
+    of_slurm = None if _all_zero("SLURM_PROCID") else os.environ.get("SLURM_NTASKS")
+    started = os.environ.get("WORLD_SIZE") or of_slurm
+    if started and started.isdigit() and int(started) != machine.processes:
+        raise DataError(
+            f"{started} processes have been started, and {machine.devices} on each of {machine.nodes} nodes are asked "
+            "for: give the same numbers with --devices and --nodes"
+        )
+
+
 def new_fabric(machine: Machine) -> Any:
     """Lightning Fabric for this machine, not launched."""
     from lightning.fabric import Fabric
     from lightning.fabric.strategies.ddp import DDPStrategy
 
     # It announces itself, and each process, on the screen.
-    logging.getLogger("lightning.fabric").setLevel(logging.ERROR)
+    for name in ("lightning.fabric", "lightning.pytorch"):
+        logging.getLogger(name).setLevel(logging.ERROR)
     try:
         return Fabric(
             accelerator=machine.accelerator,

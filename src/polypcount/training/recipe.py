@@ -74,7 +74,7 @@ class OptimizerSettings(_Part):
     """
 
     name: Literal["adamw", "adam"] = "adamw"
-    lr: Positive = 1e-5
+    lr: Annotated[float, Field(gt=0, le=10, allow_inf_nan=False)] = 1e-5
     weight_decay: NotNegative = 1e-4
     backbone_factor: NotNegative = 1.0
     schedule: Literal["constant", "cosine"] = "constant"
@@ -116,10 +116,14 @@ class Recipe(_Part):
     validation: ValidationSettings = ValidationSettings()
 
     @model_validator(mode="after")
-    def _pairs_for_pairs(self) -> "Recipe":
+    def _settings_that_fit(self) -> "Recipe":
         if self.loss.targets == "instance" and isinstance(self.sampler, PolypViewSettings):
             raise ValueError(
                 "loss.targets instance needs two views of a sample: set sampler.kind to tracklet-segments or "
                 "neighbouring-frames"
             )
+        if self.optimizer.warmup and self.optimizer.schedule == "constant":
+            raise ValueError("optimizer.warmup is for optimizer.schedule=cosine, and a constant one has none")
+        if self.validation.patience and self.validation.monitor == "last":
+            raise ValueError("validation.patience needs a value to watch: set validation.monitor")
         return self

@@ -6,10 +6,13 @@ checkpoints/     last and best state          tensorboard/             for Tenso
 encoder.json, model-.../                      the best encoder, once training is done
 """
 
+import contextlib
 import csv
+import importlib.util
 import json
 import os
 import platform
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -25,6 +28,9 @@ from polypcount.whole import whole_file
 
 STEP_COLUMNS = ("epoch", "step", "loss", "learning_rate", "crops_per_second")
 EPOCH_COLUMNS = ("epoch", "steps", "loss", "validation_loss", "mean_average_precision", "hit_rate_1", "auroc")
+_LOCK = ".lock"
+# What is there before the first step; a run that came no further may be started again.
+_PREPARED = {"recipe.yaml", "run.json", _LOCK}
 _PACKAGES = ("torch", "lightning", "transformers", "numpy", "safetensors", "onnx", "onnxruntime", "simplejpeg")
 
 
@@ -45,10 +51,31 @@ class RunFolder:
         """Raise `FileError` where a new run cannot be kept: on a file, or where anything is already."""
         if self.folder.exists() and not self.folder.is_dir():
             raise FileError(f"{self.folder} is a file; a run is kept in a folder")
-        if self.started:
+        there = {entry.name for entry in self.folder.iterdir()} if self.folder.is_dir() else set()
+        if self.started and there - _PREPARED:
             raise FileError(f"{self.folder} holds a run already; go on with it by --resume, or choose another folder")
-        if self.folder.is_dir() and any(self.folder.iterdir()):
+        if there - _PREPARED:
             raise FileError(f"{self.folder} has other files in it; choose a new folder")
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes from training here at the same time; a kill ends that, too."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            handle = os.open(self.folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as problem:
+            raise FileError(f"{self.folder}: a run cannot be kept there: {problem.strerror or problem}") from None
+        try:
+            if importlib.util.find_spec("fcntl") is not None:  # not on Windows
+                _lock(handle, self.folder)
+            yield
+        finally:
+            os.close(handle)
+
+    def tidy(self) -> None:
+        """Remove what killed processes left of checkpoints that they were writing."""
+        for leftover in (self.folder / "checkpoints").glob(".*.safetensors.*"):
+            leftover.unlink(missing_ok=True)
 
     def begin(self, recipe: Recipe, about: dict[str, Any]) -> None:
         """Set up a new run."""
@@ -140,6 +167,17 @@ class RunFolder:
         steps, epochs = self.rows("steps.csv"), self.rows("epochs.csv")
         if steps:
             save_figure(draw_run(_columns(steps), _columns(epochs)), self.folder / "loss.svg")
+
+
+def _lock(handle: int, folder: Path) -> None:
+    import fcntl
+
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise FileError(f"{folder}: another process is training there; wait for it, or stop it") from None
+    except OSError:  # a disk that has no locks, as some that are shared
+        return
 
 
 def environment() -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 import secrets
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,10 +19,10 @@ from polypcount.training.data import TrainingData, open_crops, training_data
 from polypcount.training.learner import Learner
 from polypcount.training.loggers import Loggers, refuse_missing
 from polypcount.training.loop import Loop, Watch
-from polypcount.training.processes import Machine, is_first, is_first_of_node, new_fabric
+from polypcount.training.processes import Machine, is_first, is_first_of_node, new_fabric, refuse_other_number
 from polypcount.training.recipe import Recipe
 from polypcount.training.recipe_file import load_recipe, recipe_text
-from polypcount.training.run_folder import RunFolder
+from polypcount.training.run_folder import RunFolder, environment
 from polypcount.training.samplers import PolypViewSettings
 from polypcount.training.start import new_model
 from polypcount.video import CropStore
@@ -54,6 +56,7 @@ def train(
     own = resume and recipe is None and place.started
     wanted = load_recipe(place.recipe() if own else recipe or "temporal", changes)
     refuse_missing(log_to)
+    refuse_other_number(machine)
     _refuse_impossible(wanted, machine)
     if is_first():
         refuse_unsuitable(place.folder)
@@ -62,41 +65,45 @@ def train(
         else:
             place.refuse_used()
     fabric = new_fabric(machine)
-    encoder = new_model(wanted, download=download)
+    encoder = new_model(_without_weights(wanted) if resume and place.last.exists() else wanted, download=download)
     learning, judging = training_data(corpus, wanted)
-    folder = cache_folder() / "crops" if cache is None else Path(cache)
-    stores = _open_crops(learning, judging, wanted, folder, progress) if is_first_of_node() else None
-    fabric.launch()
-    fabric.barrier()
-    crops, judged_crops = stores or _open_crops(learning, judging, wanted, folder, no_progress)
-    if is_first() and not resume:
-        place.begin(wanted, _about(corpus, wanted, machine, learning, judging))
-    loop = Loop(
-        learner=Learner(fabric, encoder, wanted, machine.views_at_once),
-        place=place,
-        learning=learning,
-        crops=crops,
-        judging=judging,
-        judged_crops=judged_crops,
-        readers=machine.readers or max(1, available_cores() // 2),
-        watch=watch or (lambda _: None),
-    )
-    if resume:
-        loop.restore()
+    with place.locked() if is_first() else nullcontext():
+        if is_first() and resume:
+            place.tidy()
+            place.add(resumed=[*place.about().get("resumed", []), {"machine": asdict(machine), **environment()}])
+        elif is_first():
+            place.begin(wanted, _about(corpus, wanted, machine, learning, judging))
+        folder = cache_folder() / "crops" if cache is None else Path(cache)
+        stores = _open_crops(learning, judging, wanted, folder, progress) if is_first_of_node() else None
+        fabric.launch()
+        fabric.barrier()
+        crops, judged_crops = stores or _open_crops(learning, judging, wanted, folder, no_progress)
+        loop = Loop(
+            learner=Learner(fabric, encoder, wanted, machine.views_at_once),
+            place=place,
+            learning=learning,
+            crops=crops,
+            judging=judging,
+            judged_crops=judged_crops,
+            readers=machine.readers or max(1, available_cores() // 2),
+            watch=watch or (lambda _: None),
+        )
+        if resume:
+            loop.restore()
         if is_first():
-            place.write("recipe.yaml", recipe_text(wanted))  # it may have more epochs now
-    if is_first():
-        _run_first(loop, log_to, corpus.content_hash)
-    else:
-        loop.run()
-    fabric.barrier()
+            place.write("recipe.yaml", recipe_text(wanted))  # a resumed run may have more epochs now
+            _run_first(loop, log_to, resume, corpus.content_hash)
+        else:
+            loop.run()
+        fabric.barrier()
     return load_encoder(place.folder)
 
 
-def _run_first(loop: Loop, log_to: Sequence[str], data_hash: str) -> None:
+def _run_first(loop: Loop, log_to: Sequence[str], resume: bool, data_hash: str) -> None:
     """What the process does that writes and logs."""
-    described = loop.recipe.model_dump(mode="json")
-    loggers = Loggers(log_to, loop.place.folder, loop.place.about().get("id", ""), described, loop.course.steps_done)
+    step = loop.course.steps_done if resume else None
+    loggers = Loggers(log_to, loop.place.folder, loop.place.about(), loop.recipe.model_dump(mode="json"), step)
+    loop.place.add(loggers=loggers.ids)
     loop.loggers = loggers
     whole = False
     try:
@@ -105,6 +112,12 @@ def _run_first(loop: Loop, log_to: Sequence[str], data_hash: str) -> None:
         whole = True
     finally:
         loggers.close(whole)
+
+
+def _without_weights(recipe: Recipe) -> Recipe:
+    """For a run whose checkpoint has them all: where they once came from need not be there any more."""
+    needless = {"start": None} if recipe.model.weights is True else {"start": None, "weights": False}
+    return recipe.model_copy(update={"model": recipe.model.model_copy(update=needless)})
 
 
 def _open_crops(
@@ -148,5 +161,5 @@ def _about(
             else {"use": side.sampler.use, "videos": [video.id for video in side.corpus.videos]}
             for name, side in sides.items()
         },
-        "machine": {name: getattr(machine, name) for name in machine.__dataclass_fields__},
+        "machine": asdict(machine),
     }

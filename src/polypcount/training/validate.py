@@ -1,19 +1,21 @@
 """How good the encoder is on videos that it does not learn from."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
+from polypcount.errors import DataError
 from polypcount.evaluation import reidentification_scores, retrieval_scores
 from polypcount.training.batches import Rows
-from polypcount.training.clips import batches_with_clips, read_clips
+from polypcount.training.clips import Clips, batches_with_clips, read_clips
 from polypcount.training.data import TrainingData
-from polypcount.training.learner import Learner, batch_targets
+from polypcount.training.learner import DIVERGED, Learner, batch_targets
 from polypcount.training.loss import soft_contrastive_loss
 from polypcount.video import CropStore
 
@@ -21,18 +23,27 @@ Metrics = dict[str, float | None]
 _FRAMES_AT_ONCE = 256
 
 
-def validate(learner: Learner, data: TrainingData, store: CropStore) -> Metrics:
+class Interrupted(Exception):
+    """Somebody wants the training to stop now."""
+
+
+def validate(
+    learner: Learner, data: TrainingData, store: CropStore, asked_to_stop: Callable[[], bool] = bool
+) -> Metrics:
     """Loss over batches that are always the same, and retrieval; None for what is undefined.
 
     The loss is that of the recipe. Retrieval compares the vectors that are counted with, before the head.
+    asked_to_stop: looked at between batches; raises `Interrupted`.
     """
     learner.encoder.eval()
     try:
-        with torch.inference_mode(), learner.fabric.autocast():
-            loss = _loss(learner, data, store)
-            vectors = _vectors(learner, data.queries.rows, store)
+        with torch.inference_mode():
+            loss = _loss(learner, data, store, asked_to_stop)
+            vectors = _vectors(learner, data.queries.rows, store, asked_to_stop)
     finally:
         learner.set_training()
+    if not np.isfinite(vectors).all() or math.isinf(loss):
+        raise DataError(DIVERGED)
     polyp = data.queries.polyp
     found, pairs = retrieval_scores(vectors, polyp), reidentification_scores(vectors, polyp)
     scores = {
@@ -54,26 +65,36 @@ def better(metrics: Metrics, best: float | None, monitor: str) -> bool:
     return best is None or (value < best if monitor == "loss" else value > best)
 
 
-def _loss(learner: Learner, data: TrainingData, store: CropStore) -> float:
+def _loss(learner: Learner, data: TrainingData, store: CropStore, asked_to_stop: Callable[[], bool]) -> float:
     size = learner.encoder.spec.preprocessing.crop.size
     batches = list(islice(data.sampler.batches(0), learner.recipe.validation.batches))
     losses = []
     for batch, clips in batches_with_clips(store, batches, size, rank=0, world=1, threads=1):
-        views = [
-            learner.encoder.head(learner.encoder(learner.images(part, None), part.mask.to(learner.fabric.device)))
-            for part in clips.split(_FRAMES_AT_ONCE)
-        ]
+        if asked_to_stop():
+            raise Interrupted
+        with learner.fabric.autocast():
+            views = [learner.encoder.head(_encoded(learner, part)) for part in clips.split(_FRAMES_AT_ONCE)]
         targets = batch_targets(batch, learner.recipe.loss).to(learner.fabric.device)
-        losses.append(float(soft_contrastive_loss(torch.cat(views), targets, learner.recipe.loss.temperature)))
+        losses.append(float(soft_contrastive_loss(torch.cat(views).float(), targets, learner.recipe.loss.temperature)))
     return float(np.mean(losses)) if losses else math.nan
 
 
-def _vectors(learner: Learner, queries: Sequence[Rows], store: CropStore) -> NDArray[np.float32]:
+def _encoded(learner: Learner, clips: Clips) -> Tensor:
+    vectors: Tensor = learner.encoder(learner.images(clips, None), clips.mask.to(learner.fabric.device))
+    return vectors
+
+
+def _vectors(
+    learner: Learner, queries: Sequence[Rows], store: CropStore, asked_to_stop: Callable[[], bool]
+) -> NDArray[np.float32]:
     size, frames = learner.encoder.spec.preprocessing.crop.size, learner.recipe.validation.frames
     each = max(1, _FRAMES_AT_ONCE // frames)
     vectors: list[Any] = [np.empty((0, learner.encoder.spec.d), np.float32)]
     for start in range(0, len(queries), each):
+        if asked_to_stop():
+            raise Interrupted
         clips = read_clips(store, queries[start : start + each], size)
-        found = learner.encoder(learner.images(clips, None), clips.mask.to(learner.fabric.device))
+        with learner.fabric.autocast():
+            found = _encoded(learner, clips)
         vectors.append(found.float().cpu().numpy())
     return np.concatenate(vectors)
