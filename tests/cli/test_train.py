@@ -171,6 +171,8 @@ def test_a_full_disk_is_one_line_and_the_run_can_go_on(
     assert "the checkpoint cannot be written (File too large)" in result.stderr.splitlines()[-1]
     assert "Traceback" not in result.stderr
     assert not list((tmp_path / "run" / "checkpoints").iterdir())
+    unfinished = polypcount("embed", corpus, "--encoder", tmp_path / "run", "--out", tmp_path / "vectors.npz")
+    assert "holds a training that is not finished; go on with polypcount train" in unfinished.stderr
     resumed = polypcount("train", corpus, "--out", tmp_path / "run", "--resume", "--log-to", "none")
     assert resumed.returncode == 0, resumed.stderr
     assert equal(undisturbed, tmp_path / "run")

@@ -150,7 +150,7 @@ def test_bad_input(corpus: Corpus, encoder: Encoder, tmp_path: Path) -> None:
     other = Corpus(corpus.videos, corpus.boxes.take(np.arange(40)), corpus.polyps)
     with pytest.raises(DataError, match="the tracklets are not of this corpus"):
         embed(other, tracklets, encoder, cache=tmp_path)
-    for gone, kind, message in ((None, DataError, "video a has no source"), ("/no/where", FileError, "does not exist")):
+    for gone, kind, message in ((None, DataError, "video a has no pixels"), ("/no/where", FileError, "does not exist")):
         videos = (replace(corpus.videos[0], source=gone), corpus.videos[1])
         with pytest.raises(kind, match=message):
             embed(Corpus(videos, corpus.boxes, corpus.polyps, files=corpus.files), tracklets, encoder, cache=tmp_path)

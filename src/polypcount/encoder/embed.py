@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from polypcount.corpus import Corpus, Embeddings, Provenance, Tracklets
 from polypcount.encoder.features import Features, KeptFeatures, make_folder
 from polypcount.encoder.runtime import Encoder
-from polypcount.errors import DataError, FileError
+from polypcount.errors import DataError
 from polypcount.machine import available_cores
 from polypcount.places import cache_folder
 from polypcount.progress import Progress, no_progress
+from polypcount.video.opening import existing_source
 from polypcount.video.store_build import parts_of
 from polypcount.video.store_part import crops_of, open_part
 
@@ -52,7 +53,8 @@ def embed(
     kept = _long_enough(corpus, tracklets, min_frames)
     # What cannot go well is to be known before the work, not after it.
     Embeddings.gather(corpus, kept, np.zeros((len(kept), 1), np.float32))
-    _refuse_missing_sources(corpus, kept)
+    for row in np.unique(kept.video).tolist():
+        existing_source(corpus.videos[row])
     looked_at = [_looked_at(kept.rows(k), stride, least, most) for k in range(len(kept))]
     folder = cache_folder() / "features" if cache is None else Path(cache)
     make_folder(folder)
@@ -97,15 +99,6 @@ def _long_enough(corpus: Corpus, tracklets: Tracklets, min_frames: int) -> Track
         return tracklets
     now = np.append(np.where(keep, np.cumsum(keep) - 1, -1), -1)  # the last for boxes of no tracklet
     return Tracklets.gather(corpus.boxes, now[tracklets.label])
-
-
-def _refuse_missing_sources(corpus: Corpus, tracklets: Tracklets) -> None:
-    for row in np.unique(tracklets.video).tolist():
-        video = corpus.videos[row]
-        if video.source is None:
-            raise DataError(f"video {video.id} has no source: there are no pixels to look at")
-        if not os.path.exists(video.source):
-            raise FileError(f"video {video.id}: its source {video.source} does not exist; put it there or import anew")
 
 
 def _calibrated(

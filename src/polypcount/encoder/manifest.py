@@ -35,6 +35,11 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         what = "does not exist"
         if folder.exists():
             what = f"is not an encoder folder: it has no {MANIFEST}" if folder.is_dir() else "is a file, not a folder"
+        if (folder / "run.json").exists():
+            raise FileError(
+                f"{folder} holds a training that is not finished; go on with "
+                f"polypcount train CORPUS --out {folder} --resume"
+            ) from None
         raise FileError(f"{folder} {what}; give a folder that polypcount train has written") from None
     except OSError as problem:
         raise FileError(f"{path} cannot be read: {problem.strerror or problem}") from problem

@@ -2,7 +2,6 @@
 
 import hashlib
 import logging
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from polypcount.training.batches import Rows
 from polypcount.training.recipe import DataSettings, Recipe
 from polypcount.training.samplers import NeighbourSettings, PolypViewSettings, Sampler, new_sampler
 from polypcount.video import CropRule, CropStore
+from polypcount.video.opening import existing_source
 from polypcount.video.store_build import build_store
 
 _log = logging.getLogger(__name__)
@@ -62,7 +62,8 @@ def training_data(corpus: Corpus, recipe: Recipe) -> tuple[TrainingData, Trainin
                 "there is nothing to learn from: every polyp is seen in a video for validation too, see data.validation"
             )
         train = train.select(polyps=left)
-    _refuse_without_pixels(train, "learn from")
+    for video in train.videos:
+        existing_source(video)
     tracklets = link_tracklets(train.boxes)
     sampler = new_sampler(recipe.sampler, train.boxes, tracklets, recipe.seed)
     _log.info("learning from %d videos: %s", len(train.videos), sampler.use)
@@ -114,7 +115,8 @@ def open_crops(data: TrainingData, rule: CropRule, folder: Path, progress: Progr
 
 
 def _validation(corpus: Corpus, recipe: Recipe) -> TrainingData:
-    _refuse_without_pixels(corpus, "validate on")
+    for video in corpus.videos:
+        existing_source(video)
     tracklets = link_tracklets(corpus.boxes)
     settings = recipe.sampler
     if isinstance(settings, PolypViewSettings):  # a small side has fewer polyps than a batch takes
@@ -154,14 +156,6 @@ def _queries(tracklets: Tracklets, recipe: Recipe) -> Queries:
 def evenly(count: int, most: int) -> NDArray[np.int64]:
     """At most so many of the numbers 0 .. count - 1, at even distances."""
     return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.int64))
-
-
-def _refuse_without_pixels(corpus: Corpus, what: str) -> None:
-    for video in corpus.videos:
-        if video.source is None:
-            raise DataError(f"video {video.id} has no source: there are no pixels to {what}; import it with its frames")
-        if not os.path.exists(video.source):
-            raise FileError(f"video {video.id}: its source {video.source} does not exist; put it there or import anew")
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -38,11 +38,7 @@ def open_video(video: Video, files: FrameFiles | None = None, row: int = 0, *, t
     files, row: the corpus's frame files, and the video's row in the corpus. Where they list images of this video,
         those are its frames; otherwise image k of a folder, in natural order, is frame k.
     """
-    if video.source is None:
-        raise DataError(f"video {video.id} has no pixels: its source is not set; import it again with --source")
-    source = Path(video.source)
-    if not os.path.exists(source):
-        raise FileError(f"video {video.id}: its source {source} does not exist; move it back, or import again")
+    source = existing_source(video)
     listed = files.of_video(row) if files is not None else slice(0, 0)
     if files is not None and listed.stop > listed.start:
         names = dict(zip(files.frame[listed].tolist(), files.name[listed].tolist(), strict=True))
@@ -56,6 +52,15 @@ def open_video(video: Video, files: FrameFiles | None = None, row: int = 0, *, t
             )
         return folder
     return open_source(source, expected_frames=video.frame_count, threads=threads)
+
+
+def existing_source(video: Video) -> Path:
+    """Where the pixels of a video are; an error where it has none, or they are not there any more."""
+    if video.source is None:
+        raise DataError(f"video {video.id} has no pixels: its source is not set; import it again with --source")
+    if not os.path.exists(video.source):
+        raise FileError(f"video {video.id}: its source {video.source} does not exist; move it back, or import again")
+    return Path(video.source)
 
 
 def _is_dicom(path: Path) -> bool:
