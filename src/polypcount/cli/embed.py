@@ -50,7 +50,11 @@ def embed(
             else f"{corpus}: there is no tracklet, since no box has a polyp or a track; import boxes with track ids"
         )
     crops, started = 0, time.monotonic()
-    with show_progress("crops") as shown:
+
+    def speed() -> str:
+        return f"{crops / max(time.monotonic() - started, 1e-9):,.0f} a second"
+
+    with show_progress("crops", speed) as shown:
 
         def progress(done: int, total: int) -> None:
             nonlocal crops
@@ -59,10 +63,9 @@ def embed(
 
         found = embed_tracklets(read, tracklets, model, stride=stride, min_frames=min_frames, progress=progress)
     found.save(out)
-    speed = crops / max(time.monotonic() - started, 1e-9)
     typer.echo(
         f"{out}: {len(found):,} tracklets of at least {min_frames} boxes, of {len(tracklets):,}; "
-        f"{crops:,} crops, {speed:,.0f} a second"
+        f"{crops:,} crops, {speed()}"
     )
     if calibration := found.provenance.parameters["calibration"]:
         typer.echo(
