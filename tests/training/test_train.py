@@ -16,7 +16,7 @@ from polypcount.corpus import Corpus
 from polypcount.encoder import Encoder, embed, load_encoder, new_encoder, save_encoder
 from polypcount.errors import DataError, FileError, PolypcountError
 from polypcount.tracking import link_tracklets
-from polypcount.training import Machine, Moment, recipe_names, train
+from polypcount.training import Machine, Moment, loop, recipe_names, train
 from polypcount.training.checkpoint import load_state
 from tests.training.corpora import drawn_corpus, tiny
 
@@ -143,6 +143,27 @@ def test_resumed_at_any_step_it_ends_with_the_same_weights(crash: int, trained: 
     for row in (steps := [rows(tmp_path / out / "steps.csv") for out in ("whole", "broken")])[0] + steps[1]:
         del row["crops_per_second"]
     assert steps[0] == steps[1]
+    assert (tmp_path / "whole/epochs.csv").read_text() == (tmp_path / "broken/epochs.csv").read_text()
+
+
+def test_stopped_during_validation_it_goes_on_there(
+    trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(Exception):
+        pass
+
+    def killed(*_: object) -> None:
+        raise Killed
+
+    whole = trained("epochs=2", out="whole")
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "validate", killed)
+        with pytest.raises(Killed):
+            trained("epochs=2", out="broken")
+    steps = rows(tmp_path / "broken" / "steps.csv")
+    assert trained(out="broken", resume=True).fingerprint == whole.fingerprint
+    assert equal(tmp_path / "whole", tmp_path / "broken")
+    assert rows(tmp_path / "broken" / "steps.csv")[:2] == steps, "no step is done twice"
     assert (tmp_path / "whole/epochs.csv").read_text() == (tmp_path / "broken/epochs.csv").read_text()
 
 
