@@ -25,3 +25,9 @@ class FileError(PolypcountError):
 
 class CheckFailed(PolypcountError):
     """`check` found errors in a corpus, and the caller asked for none."""
+
+
+def first_line(problem: BaseException) -> str:
+    """What an error of another library says, as one line; its kind, where it says nothing."""
+    text = getattr(problem, "strerror", None) or str(problem)
+    return (str(text).strip() or type(problem).__name__).splitlines()[0]

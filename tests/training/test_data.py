@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polypcount.corpus import Boxes, Corpus
+from polypcount.encoder.embed import evenly
 from polypcount.errors import DataError, FileError
 from polypcount.tracking import fragments, link_tracklets
-from polypcount.training.data import evenly, open_crops, split_videos, training_data
+from polypcount.training.data import open_crops, split_videos, training_data
 from polypcount.training.recipe import DataSettings, Recipe
 from polypcount.training.recipe_file import load_recipe
 from polypcount.training.samplers import PolypViewSettings, Sampler

@@ -27,7 +27,7 @@ from polypcount.corpus.boxes import Boxes, FrameFiles
 from polypcount.corpus.corpus import Corpus
 from polypcount.corpus.provenance import Provenance
 from polypcount.corpus.records import Polyp, Video
-from polypcount.errors import DataError, FileError
+from polypcount.errors import DataError, FileError, first_line
 from polypcount.whole import flush
 
 FORMAT = "polypcount-corpus"
@@ -83,7 +83,7 @@ def save(corpus: Corpus, folder: Path) -> Path:
         if _tables_named_by(manifest) != name:
             shutil.rmtree(folder / name, ignore_errors=True)
         if isinstance(problem, (OSError, UnicodeError, pa.ArrowException)):
-            raise FileError(f"{folder}: the corpus could not be saved: {_reason(problem)}") from problem
+            raise FileError(f"{folder}: the corpus could not be saved: {first_line(problem)}") from problem
         raise
     _remove_leftovers(folder, current=name, replaced=replaced)
     return folder
@@ -138,7 +138,7 @@ def _load_tables(folder: Path, described: dict[str, Any]) -> Corpus:
             provenance=Provenance.from_dict(described["provenance"]),
         )
     except (DataError, UnicodeError, pa.ArrowException) as problem:
-        raise FileError(f"{folder}: {_reason(problem)}") from problem
+        raise FileError(f"{folder}: {first_line(problem)}") from problem
     if corpus.content_hash != described["content_hash"]:
         raise FileError(f"{folder}: the tables were changed after saving: their content hash is not the recorded one")
     return corpus
@@ -200,7 +200,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
             )
         raise FileError(f"{folder} {what}; give a folder that polypcount has written") from None
     except OSError as problem:
-        raise FileError(f"{path} cannot be read: {_reason(problem)}") from problem
+        raise FileError(f"{path} cannot be read: {first_line(problem)}") from problem
     except (ValueError, RecursionError) as problem:
         raise FileError(f"{path} is not valid JSON: {problem}") from problem
     if not isinstance(described, dict) or described.get("format") != FORMAT:
@@ -238,7 +238,7 @@ def _read_table(path: Path, name: str) -> pa.Table:
     except FileNotFoundError:
         raise FileError(f"{path} is missing: the corpus is not complete") from None
     except (OSError, pa.ArrowException) as problem:
-        raise FileError(f"{path} is damaged or cut short: {_reason(problem)}") from problem
+        raise FileError(f"{path} is damaged or cut short: {first_line(problem)}") from problem
     for column in expected:
         if not column.nullable and table.column(column.name).null_count:
             raise FileError(f"{path}: column {column.name} has rows without a value")
@@ -264,9 +264,3 @@ def _remove_leftovers(folder: Path, current: str, replaced: str | None) -> None:
             patience = _WRITING_SECONDS if entry.name.startswith(".") else _FINISHING_SECONDS
             if name == replaced or time.time() - entry.stat().st_mtime > patience:
                 shutil.rmtree(entry, ignore_errors=True)
-
-
-def _reason(problem: BaseException) -> str:
-    """The first line of what the system said."""
-    text = getattr(problem, "strerror", None) or str(problem) or type(problem).__name__
-    return str(text).splitlines()[0]

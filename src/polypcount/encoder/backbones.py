@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from polypcount.encoder import lite0
 from polypcount.encoder.resnet import is_torchvision_resnet, rename_torchvision, resnet_config
-from polypcount.encoder.weights import first_line, fit_weights, read_weights
-from polypcount.errors import DataError, FileError
+from polypcount.encoder.weights import fit_weights, read_weights
+from polypcount.errors import DataError, FileError, first_line
 
 Colours = tuple[float, float, float]
 IMAGENET_MEAN: Colours = (0.485, 0.456, 0.406)

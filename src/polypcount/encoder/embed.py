@@ -107,7 +107,7 @@ def _calibrated(
     """The encoder in int8, calibrated with crops at even distances among these rows."""
     from polypcount.encoder.int8 import MOST_CROPS, calibrated
 
-    chosen = rows[np.linspace(0, len(rows) - 1, min(len(rows), MOST_CROPS)).round().astype(int)]
+    chosen = rows[evenly(len(rows), MOST_CROPS)]
     parts = parts_of(corpus, chosen, encoder.spec.preprocessing.crop)
 
     def cut() -> NDArray[np.uint8]:
@@ -119,7 +119,12 @@ def _calibrated(
 
 def _looked_at(rows: NDArray[np.int64], stride: int, least: int, most: int) -> NDArray[np.int64]:
     chosen = rows[::stride] if -(-len(rows) // stride) >= least else rows
-    return chosen if len(chosen) <= most else chosen[np.linspace(0, len(chosen) - 1, most).round().astype(int)]
+    return chosen[evenly(len(chosen), most)]
+
+
+def evenly(count: int, most: int) -> NDArray[np.int64]:
+    """At most so many of the numbers 0 .. count - 1, at even distances."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.int64))
 
 
 def _encode_tracklets(

@@ -15,7 +15,7 @@ from polypcount.encoder.engine_onnx import open_session
 from polypcount.encoder.engines import Shapes, frame_shapes, sequence_shapes
 from polypcount.encoder.model import TrackletEncoder
 from polypcount.encoder.sequence import SequenceEncoder, mean_of_present
-from polypcount.errors import PolypcountError
+from polypcount.errors import PolypcountError, first_line
 
 TOLERANCE = 1e-4
 _OPSET = 17
@@ -127,8 +127,9 @@ def _export(module: nn.Module, inputs: tuple[Tensor, ...], shapes: tuple[Shapes,
                 dynamo=False,
             )
     except Exception as problem:  # an operation of a backbone that ONNX does not have, in any of torch's wordings
-        reason = str(problem).strip().splitlines()[0] if str(problem).strip() else type(problem).__name__
-        raise PolypcountError(f"the encoder cannot be exported to ONNX: {reason}; use another backbone") from problem
+        raise PolypcountError(
+            f"the encoder cannot be exported to ONNX: {first_line(problem)}; use another backbone"
+        ) from problem
     exported: bytes = content.getvalue()
     return exported
 

@@ -11,8 +11,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from polypcount.encoder.weights import first_line
-from polypcount.errors import FileError
+from polypcount.errors import FileError, first_line
 
 transformers: Any = import_module("transformers")  # only partly typed
 

@@ -27,7 +27,7 @@ from polypcount.encoder.engine_openvino import OpenVinoFrames
 from polypcount.encoder.engines import Calibration, import_silently, normalised
 from polypcount.encoder.manifest import FRAME
 from polypcount.encoder.runtime import Encoder
-from polypcount.errors import DataError, FileError, PolypcountError
+from polypcount.errors import DataError, FileError, PolypcountError, first_line
 from polypcount.whole import whole_file
 
 MOST_CROPS = 300
@@ -127,9 +127,9 @@ def _quantise(encoder: Encoder, exact: OpenVinoFrames, crops: NDArray[np.uint8],
                 advanced_parameters=nncf.AdvancedQuantizationParameters(overflow_fix=overflow),
             )
         except Exception as problem:  # an operation that it does not know, in any of its wordings
-            reason = (str(problem).strip() or type(problem).__name__).splitlines()[0]
             raise PolypcountError(
-                f"the encoder {encoder.folder} cannot be brought to int8: {reason}; use the engine openvino"
+                f"the encoder {encoder.folder} cannot be brought to int8: {first_line(problem)}; "
+                "use the engine openvino"
             ) from problem
 
 

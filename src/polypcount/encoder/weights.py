@@ -5,7 +5,7 @@ from pathlib import Path
 
 from torch import Tensor, nn
 
-from polypcount.errors import FileError
+from polypcount.errors import FileError, first_line
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
@@ -57,12 +57,6 @@ def check_fit(network: nn.Module, weights: Mapping[str, Tensor], source: object)
                 f"{source}: {name} must have shape {list(expected[name].shape)} for {_kind(network)},"
                 f" found {list(values.shape)}"
             )
-
-
-def first_line(problem: BaseException) -> str:
-    """The first line of what was said."""
-    text = getattr(problem, "strerror", None) or str(problem) or type(problem).__name__
-    return str(text).strip().splitlines()[0]
 
 
 def _kind(network: nn.Module) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from polypcount.errors import FileError
+from polypcount.errors import FileError, first_line
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -26,7 +26,7 @@ def image_size(path: Path) -> tuple[int, int]:
             with Image.open(path) as image:
                 return image.size
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as problem:
-        raise FileError(f"{path} is not a readable image: {_first_line(problem)}") from None
+        raise FileError(f"{path} is not a readable image: {first_line(problem)}") from None
 
 
 def mask_boxes(path: Path) -> NDArray[np.float32]:
@@ -41,7 +41,7 @@ def mask_boxes(path: Path) -> NDArray[np.float32]:
         with Image.open(path) as image:
             bright = _marked(image)
     except (OSError, ValueError, SyntaxError) as problem:
-        raise FileError(f"{path} is not a readable image: {_first_line(problem)}") from None
+        raise FileError(f"{path} is not a readable image: {first_line(problem)}") from None
     parts, _ = ndimage.label(bright, structure=np.ones((3, 3)))
     areas = np.bincount(parts.ravel())
     boxes = [
@@ -61,7 +61,3 @@ def _marked(image: "Image.Image") -> NDArray[np.bool_]:
         grey = np.asarray(image.getchannel("A"))
     # Some masks are 0 and 1. Others are dark because nothing is set, with noise from compression.
     return grey > 127 if grey.max() > 127 or len(np.unique(grey)) > 3 else grey > 0
-
-
-def _first_line(problem: BaseException) -> str:
-    return (str(problem) or type(problem).__name__).splitlines()[0]

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from polypcount.encoder.weights import check_fit, first_line, fit_weights
-from polypcount.errors import FileError
+from polypcount.encoder.weights import check_fit, fit_weights
+from polypcount.errors import FileError, first_line
 from polypcount.whole import whole_file
 
 FORMAT = "polypcount-training 1"

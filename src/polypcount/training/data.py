@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polypcount.corpus import Corpus, Tracklets
+from polypcount.encoder.embed import evenly
 from polypcount.errors import DataError, FileError
 from polypcount.progress import Progress, no_progress
 from polypcount.tracking import fragments, link_tracklets
@@ -151,11 +152,6 @@ def _queries(tracklets: Tracklets, recipe: Recipe) -> Queries:
     chosen = known[evenly(len(known), settings.most)]
     rows = [pieces.rows_of(int(k)) for k in chosen]
     return Queries(tuple(mine[evenly(len(mine), settings.frames)] for mine in rows), owner[chosen].astype(np.int64))
-
-
-def evenly(count: int, most: int) -> NDArray[np.int64]:
-    """At most so many of the numbers 0 .. count - 1, at even distances."""
-    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.int64))
 
 
 def _listed(names: Iterable[str]) -> str:

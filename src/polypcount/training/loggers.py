@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from polypcount.errors import DataError, PolypcountError
+from polypcount.errors import DataError, PolypcountError, first_line
 
 _log = logging.getLogger(__name__)
 _PACKAGES = {"tensorboard": "tensorboard", "wandb": "wandb", "mlflow": "mlflow"}
@@ -47,7 +47,7 @@ class Loggers:
                         logger.log_hyperparams(recipe)
             except Exception as problem:  # of a program of others: no account, no network, a version it does not like
                 raise PolypcountError(
-                    f"logging to {name} does not work: {_first_line(problem)}; leave it out of --log-to"
+                    f"logging to {name} does not work: {first_line(problem)}; leave it out of --log-to"
                 ) from problem
 
     @property
@@ -70,7 +70,7 @@ class Loggers:
                 use(logger)
             except Exception as problem:
                 del self._loggers[name]
-                _log.warning("logging to %s has ended: %s", name, _first_line(problem))
+                _log.warning("logging to %s has ended: %s", name, first_line(problem))
 
 
 def _new_logger(name: str, folder: Path, about: dict[str, Any], step: int | None) -> Any:
@@ -88,10 +88,6 @@ def _new_logger(name: str, folder: Path, about: dict[str, Any], step: int | None
     where = os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{(folder / 'mlflow.db').absolute()}"
     before = about.get("loggers", {}).get("mlflow") if step is not None else None
     return MLFlowLogger("polypcount", folder.name, tracking_uri=where, tags={"polypcount.run": run}, run_id=before)
-
-
-def _first_line(problem: Exception) -> str:
-    return (str(problem).strip() or type(problem).__name__).splitlines()[0]
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 
 import torch
 
-from polypcount.errors import DataError, PolypcountError
+from polypcount.errors import DataError, PolypcountError, first_line
 
 Precision = Literal["32", "bf16", "16"]
 _PRECISIONS = {"32": "32-true", "bf16": "bf16-mixed", "16": "16-mixed"}
@@ -91,9 +91,8 @@ def new_fabric(machine: Machine) -> Any:
             strategy=DDPStrategy(timeout=_PATIENCE) if machine.processes > 1 else "auto",
         )
     except Exception as problem:  # of many kinds, for a device that is not there
-        what = (str(problem).strip() or type(problem).__name__).splitlines()[0]
         raise PolypcountError(
-            f"training cannot run on {machine.devices} x {machine.accelerator}: {what} "
+            f"training cannot run on {machine.devices} x {machine.accelerator}: {first_line(problem)} "
             "(--accelerator cpu works everywhere)"
         ) from problem
 

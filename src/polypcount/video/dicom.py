@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polypcount.errors import FileError, PolypcountError
-from polypcount.video.frames import FrameSource, Image, first_line, refuse_large, wanted_frames
+from polypcount.errors import FileError, PolypcountError, first_line
+from polypcount.video.frames import FrameSource, Image, refuse_large, wanted_frames
 from polypcount.video.segments import Segments
 from polypcount.video.video_file import VideoFile
 

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from polypcount.corpus import IMAGE_SUFFIXES
-from polypcount.errors import FileError
+from polypcount.errors import FileError, first_line
 from polypcount.natural import natural_key
-from polypcount.video.frames import Image, first_line, refuse_missing, wanted_frames
+from polypcount.video.frames import Image, refuse_missing, wanted_frames
 from polypcount.video.images import image_size, read_image
 
 

@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polypcount.errors import DataError, FileError
+from polypcount.errors import DataError, FileError, first_line
 
 LARGEST_PIXELS = 1 << 26  # of one frame, as RGB 200 MB; ten times what any endoscope gives
 
@@ -80,9 +80,3 @@ def refuse_no_file(path: Path) -> None:
     if not usable:
         found = "is neither file nor folder" if there else "does not exist"
         raise FileError(f"{path} {found}; a video file, a folder of images or a DICOM file was expected")
-
-
-def first_line(problem: BaseException) -> str:
-    """What an error of another library says, as one line."""
-    text = getattr(problem, "strerror", None) or str(problem)
-    return (text.splitlines() or [type(problem).__name__])[0]

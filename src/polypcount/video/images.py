@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from polypcount.errors import FileError
-from polypcount.video.frames import LARGEST_PIXELS, Image, first_line, refuse_large
+from polypcount.errors import FileError, first_line
+from polypcount.video.frames import LARGEST_PIXELS, Image, refuse_large
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PillowImage

@@ -4,9 +4,9 @@ import os
 from pathlib import Path
 
 from polypcount.corpus import IMAGE_SUFFIXES, FrameFiles, Video
-from polypcount.errors import DataError, FileError
+from polypcount.errors import DataError, FileError, first_line
 from polypcount.video.frame_folder import FrameFolder
-from polypcount.video.frames import FrameSource, first_line, refuse_no_file
+from polypcount.video.frames import FrameSource, refuse_no_file
 from polypcount.video.video_file import VideoFile
 
 _DICOM_SUFFIXES = frozenset({".dcm", ".dicom"})

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from polypcount.errors import DataError, FileError
+from polypcount.errors import DataError, FileError, first_line
 from polypcount.video.crop import CropRule, resize
-from polypcount.video.frames import Image, first_line
+from polypcount.video.frames import Image
 
 FORMAT = "polypcount-crops"
 FORMAT_VERSION = 1

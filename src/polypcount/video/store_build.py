@@ -25,11 +25,10 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from polypcount.corpus import Corpus, FrameFiles
-from polypcount.errors import DataError, FileError, PolypcountError
+from polypcount.errors import DataError, FileError, PolypcountError, first_line
 from polypcount.machine import available_cores
 from polypcount.progress import Progress, no_progress
 from polypcount.video.crop import CropRule
-from polypcount.video.frames import first_line
 from polypcount.video.store import FILE_NAME, METADATA, SCHEMA, CropStore
 from polypcount.video.store_part import Part, cut_part, described_store, part_key, read_part
 from polypcount.whole import whole_file

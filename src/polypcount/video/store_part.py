@@ -13,10 +13,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from polypcount.corpus import FrameFiles, Video
-from polypcount.errors import FileError
+from polypcount.errors import FileError, first_line
 from polypcount.video.crop import CropRule
 from polypcount.video.frame_folder import FrameFolder
-from polypcount.video.frames import FrameSource, Image, first_line
+from polypcount.video.frames import FrameSource, Image
 from polypcount.video.opening import open_video
 from polypcount.video.store import FORMAT, FORMAT_VERSION, METADATA, SCHEMA
 from polypcount.whole import whole_file

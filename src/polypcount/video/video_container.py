@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from polypcount.errors import FileError
-from polypcount.video.frames import first_line
+from polypcount.errors import FileError, first_line
 
 if TYPE_CHECKING:
     from av import Packet, VideoFrame, VideoStream
