@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import polypcount as package
 from polypcount.corpus import Boxes, Corpus, Polyp, Video
 
 from ..conftest import Run
@@ -164,7 +165,9 @@ def test_splits_are_compared(polypcount: Run, tmp_path: Path) -> None:
     [
         (("check", "FILE"), "is a file, not a corpus folder"),
         (("check", "nowhere"), "nowhere does not exist"),
-        (("simulate", "x"), "add --timelines-only"),
+        (("simulate", "FILE"), "is a file; a corpus is saved to a folder"),
+        (("simulate", "x", "--size", "161x128"), "a video needs an even width and height, found 161x128"),
+        (("simulate", "x", "--stills", "nowhere"), "nowhere cannot be "),
         (("simulate", "x", "--timelines-only", "--size", "big"), "--size must be width x height in pixels"),
         (("simulate", "FILE", "--timelines-only", "--procedures", 1), "is a file; a corpus is saved to a folder"),
         (("simulate", "/proc/x", "--timelines-only", "--procedures", 1), "/proc/x: the corpus could not be saved"),
@@ -204,5 +207,11 @@ def test_doctor(polypcount: Run) -> None:
     assert found["machine"]["torch_cuda_devices"] is not None
     assert found["folders"]["caches"] == "/caches"
     assert "polypcount" in found["folders"]["models"]
+    assert found["encoder"]["bundled"] == bundled_fingerprint()
     page = polypcount("doctor").stdout
-    assert all(word in page for word in ("versions", "extras", "machine", "folders"))
+    assert all(word in page for word in ("versions", "extras", "machine", "folders", "encoder"))
+
+
+def bundled_fingerprint() -> str | None:
+    file = Path(package.__file__).parent / "encoder" / "bundled" / "encoder.json"
+    return str(json.loads(file.read_text())["fingerprint"]) if file.exists() else None

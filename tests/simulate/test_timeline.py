@@ -114,6 +114,17 @@ def test_frames_of_another_size() -> None:
     assert not check(corpus).items
 
 
+@pytest.mark.parametrize("minutes", [0.2, 0.25, 0.3, 2, 10])
+def test_procedures_can_be_shortened(minutes: float) -> None:
+    """Also those whose polyps take more time, at the least that each is seen, than there is."""
+    corpus = simulate_timelines(60, seed=0, settings=TimelineSettings(minutes=minutes))
+    assert check(corpus).counts() == {"error": 0, "warning": 0, "note": 14}
+    assert len(corpus.polyps) == 132
+    assert np.isin(np.arange(132), corpus.boxes.polyp).all()
+    for video in corpus.videos:
+        assert video.frame_count <= round(minutes * 60 * (video.fps or 0)) + 1
+
+
 def test_larger_polyps_have_larger_boxes(whole: Corpus) -> None:
     sides = np.sqrt((whole.boxes.xyxy[:, 2:] - whole.boxes.xyxy[:, :2]).prod(axis=1))
     sizes = np.array([polyp.size_mm for polyp in whole.polyps])[whole.boxes.polyp]

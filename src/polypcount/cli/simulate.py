@@ -1,10 +1,19 @@
 """`polypcount simulate`: procedures with known polyps."""
 
+import time
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from polypcount.corpus import Corpus
+    from polypcount.simulate import TimelineSettings
+    from polypcount.simulate.figures import Part
+
+
+_PIXELS = "pixels"  # folder below OUT for scenes and what is drawn from them
 
 
 class Like(StrEnum):
@@ -15,36 +24,115 @@ class Like(StrEnum):
     STUDY = "study"
 
 
+class Form(StrEnum):
+    """What pixels are written as."""
+
+    MP4 = "mp4"
+    JPG = "jpg"
+    SCENES = "scenes"
+
+
 def simulate(
     out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to write the corpus to.")],
+    procedures: Annotated[int, typer.Option(min=1, help="How many.")] = 19,
+    stills: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Take polyps from these stills with masks, such as Kvasir-SEG; else drawn."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same procedures.")] = 0,
+    like: Annotated[Like, typer.Option(help="Take after these procedures of REAL-Colon.")] = Like.ALL,
+    size: Annotated[str, typer.Option(metavar="WxH", help="Size of the frames in pixels.")] = "640x512",
+    minutes: Annotated[
+        float, typer.Option(min=0, help="Longest procedure; 0 for the lengths of REAL-Colon, some 25 minutes.")
+    ] = 2.0,
+    difficulty: Annotated[
+        float, typer.Option(min=0, max=2, help="Of telling polyps apart: 1 as in the study preset, 0 clean and plain.")
+    ] = 1.0,
+    form: Annotated[
+        Form, typer.Option("--as", help="A video or images for each; or scenes, whose pixels are drawn when read.")
+    ] = Form.MP4,
     timelines_only: Annotated[
         bool, typer.Option("--timelines-only", help="Who is visible when and where, without any pixels.")
     ] = False,
-    procedures: Annotated[int, typer.Option(min=1, help="How many.")] = 19,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same procedures.")] = 0,
-    like: Annotated[Like, typer.Option(help="Take after these procedures of REAL-Colon.")] = Like.ALL,
-    size: Annotated[str, typer.Option(metavar="WxH", help="Size of the frames in pixels.")] = "1240x1080",
     force: Annotated[bool, typer.Option("--force", help="Replace a corpus that is already in OUT.")] = False,
 ) -> None:
     """Simulate procedures with known polyps and write them as a corpus.
 
-    Lengths, frame rates and numbers of polyps are those of REAL-Colon.
+    Frame rates and numbers of polyps are those of REAL-Colon. What is drawn is synthetic; with --stills, polyps are
+    real ones that a simulated camera moves over. Stopped and started again, it goes on where it was.
     """
     from polypcount.cli.output import refuse_existing
-    from polypcount.cli.progress import show_progress
     from polypcount.cli.texts import parse_size
-    from polypcount.errors import DataError
-    from polypcount.simulate import TimelineSettings, simulate_timelines
+    from polypcount.simulate import TimelineSettings
 
-    if not timelines_only:
-        raise DataError("this version simulates timelines without pixels only; add --timelines-only")
     width, height = parse_size(size)
-    refuse_existing(out, force)
-    settings = TimelineSettings(width=width, height=height)
-    with show_progress("simulating procedures") as progress:
-        corpus = simulate_timelines(procedures, seed, like.value, settings, progress)
+    if not _is_unfinished(out):
+        refuse_existing(out, force)
+    settings = TimelineSettings(width=width, height=height, minutes=minutes or None)
+    if timelines_only:
+        corpus, told = _timelines(procedures, seed, like.value, settings), "no pixels"
+    else:
+        corpus, told = _pixels(out, procedures, stills, seed, like.value, settings, difficulty, form)
     corpus.save(out)
     typer.echo(
-        f"{out}: {len(corpus.videos):,} simulated, {len(corpus.polyps):,} polyps, "
-        f"{len(corpus.boxes):,} boxes, no pixels"
+        f"{out}: {len(corpus.videos):,} simulated, {len(corpus.polyps):,} polyps, {len(corpus.boxes):,} boxes, {told}"
     )
+
+
+def _is_unfinished(out: Path) -> bool:
+    """Whether the folder holds nothing but pixels of a simulation that was stopped, and tables it was about to save."""
+    if not any((out / _PIXELS).glob("*.scene")):
+        return False
+    return all(entry.name == _PIXELS or entry.name.lstrip(".").startswith("tables-") for entry in out.iterdir())
+
+
+def _timelines(procedures: int, seed: int, like: "Part", settings: "TimelineSettings") -> "Corpus":
+    from polypcount.cli.progress import show_progress
+    from polypcount.simulate import simulate_timelines
+
+    with show_progress("simulating procedures") as progress:
+        return simulate_timelines(procedures, seed, like, settings, progress)
+
+
+def _pixels(
+    out: Path,
+    procedures: int,
+    stills: Path | None,
+    seed: int,
+    like: "Part",
+    settings: "TimelineSettings",
+    difficulty: float,
+    form: Form,
+) -> "tuple[Corpus, str]":
+    """The corpus, and what to say of its pixels."""
+    from polypcount.cli.progress import show_progress
+    from polypcount.errors import DataError
+    from polypcount.simulate import Looks, list_stills, render, simulate_scenes
+
+    if form is Form.MP4 and (settings.width % 2 or settings.height % 2):
+        raise DataError(f"a video needs an even width and height, found {settings.width}x{settings.height}")
+    looks = Looks(*[difficulty] * 6)
+    try:
+        chosen = None
+        if stills is not None:
+            with show_progress("looking at stills") as progress:
+                chosen = list_stills(stills, progress)
+        with show_progress("laying out procedures") as progress:
+            corpus = simulate_scenes(
+                out / _PIXELS, procedures, seed, like, stills=chosen, looks=looks, settings=settings, progress=progress
+            )
+        if form is Form.SCENES:
+            return corpus, "pixels drawn when read"
+        heard, started = [], time.monotonic()
+        with show_progress("drawing frames") as progress:
+
+            def tell(done: int, total: int) -> None:
+                heard.append(done)
+                progress(done, total)
+
+            corpus = render(corpus, "mp4" if form is Form.MP4 else "jpg", progress=tell)
+    except KeyboardInterrupt:
+        typer.echo("polypcount: stopped; the same command goes on from here", err=True)
+        raise
+    speed = (heard[-1] - heard[0]) / max(time.monotonic() - started, 1e-3)  # of what was not there already
+    return corpus, f"{heard[-1]:,} frames" + (f" at {speed:.0f} frames per second" if speed else ", all there already")

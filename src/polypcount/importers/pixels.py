@@ -31,18 +31,9 @@ def image_size(path: Path) -> tuple[int, int]:
 
 def mask_boxes(path: Path) -> NDArray[np.float32]:
     """Boxes [n, 4] around the connected bright parts of a mask image, from left to right."""
-    from PIL import Image
     from scipy import ndimage
 
-    width, height = image_size(path)
-    if width * height > _LARGEST_PIXELS:
-        raise FileError(f"{path} is too large for a mask: {width} x {height} pixels")
-    try:
-        with Image.open(path) as image:
-            bright = _marked(image)
-    except (OSError, ValueError, SyntaxError) as problem:
-        raise FileError(f"{path} is not a readable image: {first_line(problem)}") from None
-    parts, _ = ndimage.label(bright, structure=np.ones((3, 3)))
+    parts, _ = ndimage.label(read_mask(path), structure=np.ones((3, 3)))
     areas = np.bincount(parts.ravel())
     boxes = [
         (columns.start, rows.start, columns.stop, rows.stop)
@@ -50,6 +41,20 @@ def mask_boxes(path: Path) -> NDArray[np.float32]:
         if areas[number] >= _LEAST_AREA_PIXELS
     ]
     return np.array(sorted(boxes), np.float32).reshape(-1, 4)
+
+
+def read_mask(path: Path) -> NDArray[np.bool_]:
+    """Where a mask image is set, bool[height, width]."""
+    from PIL import Image
+
+    width, height = image_size(path)
+    if width * height > _LARGEST_PIXELS:
+        raise FileError(f"{path} is too large for a mask: {width} x {height} pixels")
+    try:
+        with Image.open(path) as image:
+            return _marked(image)
+    except (OSError, ValueError, SyntaxError) as problem:
+        raise FileError(f"{path} is not a readable image: {first_line(problem)}") from None
 
 
 def _marked(image: "Image.Image") -> NDArray[np.bool_]:

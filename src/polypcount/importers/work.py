@@ -13,23 +13,19 @@ import logging
 import os
 import secrets
 import shutil
-import sys
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from polypcount.corpus import Corpus, Provenance
-from polypcount.errors import FileError, PolypcountError
+from polypcount.errors import FileError
 from polypcount.importers.problems import Problems
 from polypcount.places import cache_folder
 from polypcount.progress import Progress, no_progress
 from polypcount.version import __version__
+from polypcount.workers import in_processes
 
 _FEW_FILES = 2000  # not worth starting processes for
 _KEPT_UNUSED_SECONDS = 30 * 24 * 3600
@@ -85,29 +81,11 @@ class Work:
         folder = cache_folder() / "imports" if self.cache else None
         if folder:
             _remove_unused(folder)
-        call = (read, self.problems.skip_bad, folder)
-        if self.processes == 1 or len(tasks) == 1 or total < _FEW_FILES:
-            yield from ((index, _read_task(task, *call)) for index, task in enumerate(tasks))
-            return
-        with ProcessPoolExecutor(min(self.processes, len(tasks)), get_context(_start_method())) as pool:
-            # The largest first, so that no process is left with a long one at the end.
-            by_size = sorted(range(len(tasks)), key=lambda index: -tasks[index].weight)
-            futures = {pool.submit(_read_task, tasks[index], *call): index for index in by_size}
-            try:
-                for future in as_completed(futures):
-                    yield futures[future], future.result()
-            except BrokenProcessPool:
-                raise PolypcountError(
-                    "a reading process has died. A script that imports needs `if __name__ == '__main__':` around its "
-                    "work, or processes=1; otherwise run the import again, it goes on where it stopped"
-                ) from None
-            finally:
-                pool.shutdown(cancel_futures=True)
-
-
-def _start_method() -> str:
-    """Forking starts at once, but is only safe while no other thread holds a lock."""
-    return "fork" if sys.platform == "linux" and threading.active_count() == 1 else "spawn"
+        # The largest first, so that no process is left with a long one at the end.
+        order = sorted(range(len(tasks)), key=lambda index: -tasks[index].weight)
+        calls = [(tasks[index], read, self.problems.skip_bad, folder) for index in order]
+        for place, corpus in in_processes(_read_task, calls, 1 if total < _FEW_FILES else self.processes):
+            yield order[place], corpus
 
 
 def _read_task(task: Task, read: Read, skip_bad: bool, cache: Path | None) -> Corpus:

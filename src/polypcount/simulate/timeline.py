@@ -28,6 +28,7 @@ from polypcount.simulate.paths import CameraPath
 
 FrameNumbers = NDArray[np.int64]
 Value = TypeVar("Value")
+_MOST_VISIBLE = 0.7  # of the frames of a procedure can show a polyp; in REAL-Colon 0.43 of one do
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,11 @@ class TimelineSettings:
     steadiness_spread: standard deviation of the logarithm of a factor on `run_seconds`, one draw a procedure.
     more_episodes: probability of another episode after each, up to `most_episodes`.
     late_return: probability that the last of several episodes comes at any later time.
+    way_in: probability that the first of several episodes is on the way in, long before the others.
+    clustered: probability that a polyp sits close to another, so that their episodes alternate.
     neighbours: probability that two polyps of a procedure lie close enough to be seen together.
+    minutes: longest procedure; a longer one is shortened with all that is seen in it. None for the dataset's lengths.
+    frame_step: only every so-many-th frame is recorded: the same seconds at a lower rate.
     """
 
     width: int = 1240
@@ -50,10 +55,14 @@ class TimelineSettings:
     lost_seconds: float = 0.8
     lost_spread: float = 1.2
     steadiness_spread: float = 0.2
-    more_episodes: float = 0.5
+    more_episodes: float = 0.7
     most_episodes: int = 5
     late_return: float = 0.25
-    neighbours: float = 0.22
+    way_in: float = 0.5
+    clustered: float = 0.6
+    neighbours: float = 0.27
+    minutes: float | None = None
+    frame_step: int = 1
 
     def __post_init__(self) -> None:
         if not (64 <= self.width <= 16384 and 64 <= self.height <= 16384):
@@ -64,9 +73,13 @@ class TimelineSettings:
         for name in ("run_spread", "lost_spread", "steadiness_spread"):
             if not 0 <= getattr(self, name) <= 5:
                 raise DataError(f"{name} must be between 0 and 5, found {getattr(self, name)}")
-        for name in ("more_episodes", "late_return", "neighbours"):
+        for name in ("more_episodes", "late_return", "way_in", "clustered", "neighbours"):
             if not 0 <= getattr(self, name) <= 1:
                 raise DataError(f"{name} is a probability between 0 and 1, found {getattr(self, name)}")
+        if self.minutes is not None and not 0.2 <= self.minutes <= 1000:
+            raise DataError(f"minutes must be between 0.2 and 1000, found {self.minutes}")
+        if not 1 <= self.frame_step <= 100:
+            raise DataError(f"frame_step must be between 1 and 100, found {self.frame_step}")
         if self.most_episodes < 1:
             raise DataError(f"most_episodes must be at least 1, found {self.most_episodes}")
 
@@ -110,21 +123,34 @@ def simulate_timelines(
     """
     if procedures < 0:
         raise DataError(f"the number of procedures must be at least 0, found {procedures}")
-    if seed < 0:
-        raise DataError(f"the seed must be at least 0, found {seed}")
     settings = settings or TimelineSettings()
-    models = procedures_like(like)
     parts = []
     for index in range(procedures):
-        turn, place = divmod(index, len(models))
-        shuffled = np.random.default_rng([seed, turn, 0]).permutation(len(models))
-        rng = np.random.default_rng([seed, index, 1])
-        name = f"sim-{seed}-{index:03d}" if like == "all" else f"sim-{like}-{seed}-{index:03d}"
-        parts.append(_procedure(name, models[shuffled[place]], settings, rng))
+        parts.append(simulate_timeline(seed, index, like, settings))
         progress(index + 1, procedures)
     parameters = {"procedures": procedures, "seed": seed, "like": like, "settings": asdict(settings)}
     whole = concatenate(parts)
     return Corpus(whole.videos, whole.boxes, whole.polyps, provenance=Provenance.now("simulate", (), parameters))
+
+
+def simulate_timeline(seed: int, index: int, like: Part, settings: TimelineSettings) -> Corpus:
+    """The procedure with this index of those that `simulate_timelines` gives."""
+    if seed < 0:
+        raise DataError(f"the seed must be at least 0, found {seed}")
+    models = procedures_like(like)
+    turn, place = divmod(index, len(models))
+    shuffled = np.random.default_rng([seed, turn, 0]).permutation(len(models))
+    rng = np.random.default_rng([seed, index, 1])
+    name = f"sim-{seed}-{index:03d}" if like == "all" else f"sim-{like}-{seed}-{index:03d}"
+    return _procedure(name, _shortened(models[shuffled[place]], settings), settings, rng)
+
+
+def _shortened(model: Procedure, settings: TimelineSettings) -> Procedure:
+    """The procedure in at most so many minutes, at the frame rate that is recorded."""
+    minutes = model.frame_count / model.fps / 60
+    kept = min(1.0, (settings.minutes or minutes) / minutes) / settings.frame_step
+    frames, shown = round(model.frame_count * kept), round(model.polyp_frames * kept)
+    return model._replace(fps=model.fps / settings.frame_step, frame_count=frames, polyp_frames=shown)
 
 
 def _procedure(name: str, model: Procedure, settings: TimelineSettings, rng: np.random.Generator) -> Corpus:
@@ -138,7 +164,7 @@ def _procedure(name: str, model: Procedure, settings: TimelineSettings, rng: np.
     )
     if model.polyps == 0:
         return Corpus((video,))
-    along = np.sort(rng.uniform(size=model.polyps))
+    along = _places(model.polyps, settings.clustered, rng)
     polyps = tuple(_polyp(f"{name}_{k + 1}", name, where, rng) for k, where in enumerate(along))
     episodes = _episodes(model, along, settings, rng)
     parts = [
@@ -147,6 +173,15 @@ def _procedure(name: str, model: Procedure, settings: TimelineSettings, rng: np.
     ]
     frame, xyxy, owner = (np.concatenate(column) for column in zip(*parts, strict=True))
     return Corpus((video,), Boxes(np.zeros(len(frame), np.int32), frame, xyxy, polyp=owner), polyps)
+
+
+def _places(polyps: int, clustered: float, rng: np.random.Generator) -> NDArray[np.float64]:
+    """How far along the way back each polyp sits, 0 to 1, rising."""
+    along = rng.uniform(size=polyps)
+    for polyp in range(1, polyps):
+        if rng.uniform() < clustered:
+            along[polyp] = np.clip(along[rng.integers(polyp)] + rng.normal(0, 0.015), 0, 1)
+    return np.sort(along)
 
 
 def _polyp(name: str, video: str, along: float, rng: np.random.Generator) -> Polyp:
@@ -172,12 +207,18 @@ def _episodes(
     """The visits of a procedure, in time order, short enough together to fit into it."""
     box_count = model.polyp_frames * BOXES_PER_POLYP_FRAME
     visible = np.ceil(np.maximum(rng.dirichlet(np.full(len(along), 1.5)) * box_count, 40)).astype(int)
+    if visible.sum() > _MOST_VISIBLE * model.frame_count:  # a very short procedure, in which each has an equal share
+        visible = np.minimum(visible, max(1, int(_MOST_VISIBLE * model.frame_count / len(along))))
     steadiness = rng.lognormal(0, settings.steadiness_spread)
     episodes = []
     for polyp, (share, frames) in enumerate(zip(along, visible, strict=True)):
         # The endoscope first goes in, seeing little, and looks at polyps on the way back.
         when = 0.25 + 0.7 * share
-        for runs in _runs(polyp, int(frames), steadiness * model.fps, settings, model.fps, rng):
+        visits = _runs(polyp, int(frames), steadiness * model.fps, settings, model.fps, rng)
+        for number, runs in enumerate(visits):
+            if number == 0 and len(visits) > 1 and rng.uniform() < settings.way_in:
+                episodes.append(_Episode(0.25 * (1 - share), [runs]))
+                continue
             episodes.append(_Episode(when, [runs]))
             when = min(when + rng.exponential(0.02), 0.97)
         if rng.uniform() < settings.late_return and len(episodes) > 1 and episodes[-2].seen[0].polyp == polyp:
@@ -186,8 +227,11 @@ def _episodes(
         _bring_together(episodes, int(rng.integers(len(along) - 1)))
     episodes.sort(key=lambda episode: episode.when)
     while sum(episode.duration for episode in episodes) > 0.9 * model.frame_count:
+        before = [episode.duration for episode in episodes]
         for episode in episodes:
             episode.seen = [_tighter(runs) for runs in episode.seen]
+        if [episode.duration for episode in episodes] == before:
+            raise DataError("what is to be seen does not fit into a procedure; set longer run_seconds, or more minutes")
     return episodes
 
 
@@ -238,6 +282,8 @@ def _starts(episodes: list[_Episode], frame_count: int) -> FrameNumbers:
     when = np.array([0.0, *(episode.when for episode in episodes), 1.0])
     idle = frame_count - durations.sum()
     before = np.cumsum(np.maximum((np.diff(when) * idle).astype(int), 1))[:-1]
+    if before[-1] > idle:  # a very short procedure has no frame to spare between all of them
+        before = np.arange(1, len(episodes) + 1) * idle // (len(episodes) + 1)
     return np.asarray(before + np.concatenate([[0], np.cumsum(durations)[:-1]]))
 
 

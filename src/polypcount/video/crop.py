@@ -79,16 +79,26 @@ class CropRule:
     def crop(self, frame: Image, xyxy: ArrayLike) -> Image:
         """The crop around a box, uint8[size, size, 3], of a frame uint8[height, width, 3]."""
         left, top, right, bottom = self.region(xyxy, frame.shape[1], frame.shape[0])
-        region = frame[top:bottom, left:right]
+        width, height = self.shown_size(right - left, bottom - top)
+        return padded(resize(frame[top:bottom, left:right], width, height), self.size)
+
+    def shown_size(self, width: int, height: int) -> tuple[int, int]:
+        """Width and height in pixels that a region of this size has in the crop."""
         if self.shape == "squash":
-            return resize(region, self.size, self.size)
-        longest = max(right - left, bottom - top)
-        width = max(1, round((right - left) * self.size / longest))
-        height = max(1, round((bottom - top) * self.size / longest))
-        padded: Image = np.zeros((self.size, self.size, 3), np.uint8)
-        x, y = (self.size - width) // 2, (self.size - height) // 2
-        padded[y : y + height, x : x + width] = resize(region, width, height)
-        return padded
+            return self.size, self.size
+        longest = max(width, height)
+        return max(1, round(width * self.size / longest)), max(1, round(height * self.size / longest))
+
+
+def padded(image: Image, size: int) -> Image:
+    """The image in the middle of a black square of `size` pixels, which it fits into."""
+    height, width, _ = image.shape
+    if (width, height) == (size, size):
+        return image
+    square: Image = np.zeros((size, size, 3), np.uint8)
+    x, y = (size - width) // 2, (size - height) // 2
+    square[y : y + height, x : x + width] = image
+    return square
 
 
 # Pillow first averages over blocks where the reduction is more than twice this; the result hardly differs.

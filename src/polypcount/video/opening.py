@@ -1,15 +1,37 @@
 """The right frame source for what is there: video file, folder of images, single image, or DICOM."""
 
 import os
+from importlib import import_module
 from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
 
 from polypcount.corpus import IMAGE_SUFFIXES, FrameFiles, Video
 from polypcount.errors import DataError, FileError, first_line
+from polypcount.video.crop import CropRule
 from polypcount.video.frame_folder import FrameFolder
-from polypcount.video.frames import FrameSource, refuse_no_file
+from polypcount.video.frames import FrameSource, Image, refuse_no_file
 from polypcount.video.video_file import VideoFile
 
+# What is drawn rather than recorded, by the end of its file name: who opens it, as module:function. A name, since that
+# room comes after this one; anything else that gives frames can be added here.
+DRAWN = {".scene": "polypcount.simulate.scene_file:SceneSource"}
 _DICOM_SUFFIXES = frozenset({".dcm", ".dicom"})
+
+
+@runtime_checkable
+class CropSource(Protocol):
+    """What a frame source has besides, that gives a crop without the frame around it, for less.
+
+    It names the one method only: asking whether a source is of this kind looks up all names, and so would read the size
+    of the first image of a folder.
+    """
+
+    def crop(self, frame: int, xyxy: NDArray[np.float32], rule: CropRule) -> Image:
+        """The crop of a box as `rule.crop` would cut it from the frame, or close to that; uint8[size, size, 3]."""
+        ...
 
 
 def open_source(path: str | os.PathLike[str], *, expected_frames: int = 0, threads: int = 0) -> FrameSource:
@@ -21,6 +43,10 @@ def open_source(path: str | os.PathLike[str], *, expected_frames: int = 0, threa
     """
     place = Path(path)
     refuse_no_file(place)
+    if place.suffix in DRAWN and place.is_file():
+        module, _, name = DRAWN[place.suffix].partition(":")
+        drawn: FrameSource = getattr(import_module(module), name)(place)
+        return drawn
     if place.is_dir():
         return FrameFolder(place, frame_count=expected_frames)
     if place.suffix.lower() in IMAGE_SUFFIXES:

@@ -11,13 +11,8 @@ import contextlib
 import dataclasses
 import hashlib
 import os
-import sys
-import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import connection, get_context, parent_process
 from pathlib import Path
 
 import numpy as np
@@ -25,13 +20,14 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from polypcount.corpus import Corpus, FrameFiles
-from polypcount.errors import DataError, FileError, PolypcountError, first_line
+from polypcount.errors import DataError, FileError, first_line
 from polypcount.machine import available_cores
 from polypcount.progress import Progress, no_progress
 from polypcount.video.crop import CropRule
 from polypcount.video.store import FILE_NAME, METADATA, SCHEMA, CropStore
 from polypcount.video.store_part import Part, cut_part, described_store, part_key, read_part
 from polypcount.whole import whole_file
+from polypcount.workers import in_processes
 
 _PART_CROPS = 1024  # of one video in one piece: some seconds of work
 _FEW_CROPS = 512  # not worth starting processes for
@@ -113,36 +109,10 @@ def parts_of(corpus: Corpus, rows: ArrayLike, rule: CropRule) -> list[Part]:
 
 def _cut(parts: list[Part], folder: Path, processes: int) -> Iterator[int]:
     """Cut all pieces; yields the number of crops of each as it is done."""
-    if processes == 1 or len(parts) < 2 or sum(len(part.rows) for part in parts) < _FEW_CROPS:
-        for part in parts:
-            yield cut_part(part, _path(folder, part), threads=processes)
-        return
-    # Forking starts at once, but is only safe while no other thread holds a lock.
-    method = "fork" if sys.platform == "linux" and threading.active_count() == 1 else "spawn"
-    with ProcessPoolExecutor(min(processes, len(parts)), get_context(method), _end_with_parent) as pool:
-        futures = [pool.submit(cut_part, part, _path(folder, part), 1) for part in parts]
-        try:
-            for future in as_completed(futures):
-                yield future.result()
-        except BrokenProcessPool:
-            raise PolypcountError(
-                "a process that cuts crops has died. A script needs `if __name__ == '__main__':` around its work, or "
-                "processes=1; otherwise build again, it goes on where it stopped"
-            ) from None
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-
-def _end_with_parent() -> None:
-    """End this process when the one that started it is gone, also by a kill; otherwise it would wait for ever."""
-    parent = parent_process()
-    if parent is not None:
-
-        def wait() -> None:
-            connection.wait([parent.sentinel])
-            os._exit(1)
-
-        threading.Thread(target=wait, daemon=True).start()
+    alone = len(parts) < 2 or sum(len(part.rows) for part in parts) < _FEW_CROPS
+    tasks = [(part, _path(folder, part), processes if alone else 1) for part in parts]
+    for _, count in in_processes(cut_part, tasks, 1 if alone else processes):
+        yield count
 
 
 def _path(folder: Path, part: Part) -> Path:

@@ -17,7 +17,7 @@ from polypcount.errors import FileError, first_line
 from polypcount.video.crop import CropRule
 from polypcount.video.frame_folder import FrameFolder
 from polypcount.video.frames import FrameSource, Image
-from polypcount.video.opening import open_video
+from polypcount.video.opening import CropSource, open_video
 from polypcount.video.store import FORMAT, FORMAT_VERSION, METADATA, SCHEMA
 from polypcount.whole import whole_file
 
@@ -90,11 +90,17 @@ def crops_of(part: Part, source: FrameSource) -> Iterator[Image]:
     starts = np.searchsorted(part.frame, np.unique(part.frame))
     stops = [*starts[1:].tolist(), len(part.frame)]
     try:
-        for (index, frame), start, stop in zip(source.frames(part.frame), starts.tolist(), stops, strict=True):
-            _refuse_other_size(part.video, index, frame.shape[1], frame.shape[0])
+        if isinstance(source, CropSource):
+            for frame, box in zip(part.frame.tolist(), part.xyxy, strict=True):
+                _refuse_other_size(part.video, frame, source.width, source.height)
+                _refuse_outside(frame, box, source.width, source.height)
+                yield source.crop(frame, box, part.rule)
+            return
+        for (index, image), start, stop in zip(source.frames(part.frame), starts.tolist(), stops, strict=True):
+            _refuse_other_size(part.video, index, image.shape[1], image.shape[0])
             for box in part.xyxy[start:stop]:
-                _refuse_outside(index, box, frame.shape[1], frame.shape[0])
-                yield part.rule.crop(frame, box)
+                _refuse_outside(index, box, image.shape[1], image.shape[0])
+                yield part.rule.crop(image, box)
     except FileError as problem:
         raise FileError(f"video {part.video.id}: {problem}") from None
 

@@ -1,0 +1,41 @@
+"""Draw docs/images/simulated-frames.png, frames of simulated procedures. All of it is synthetic, nothing of a patient.
+
+Run: .venv/bin/python docs/draw_simulated.py
+"""
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+import polypcount as pc
+from polypcount.simulate import TimelineSettings, simulate_scenes
+from polypcount.video import open_video
+from polypcount.whole import whole_file
+
+SEED, COLUMNS, ROWS, WIDTH, HEIGHT, GAP = 7, 4, 3, 300, 240, 4
+COLOURS = 256  # of the palette, which keeps the file small
+TARGET = Path(__file__).parent / "images" / "simulated-frames.png"
+
+
+def main() -> None:
+    """Of each procedure the middle frame of the tracklet that is seen for longest."""
+    sheet = Image.new("RGB", (COLUMNS * (WIDTH + GAP) - GAP, ROWS * (HEIGHT + GAP) - GAP), "white")
+    with tempfile.TemporaryDirectory() as folder:
+        settings = TimelineSettings(width=640, height=512)
+        corpus = simulate_scenes(Path(folder), COLUMNS * ROWS, SEED, "study", settings=settings)
+        tracklets = pc.link_tracklets(corpus.boxes)
+        for row, video in enumerate(corpus.videos):
+            mine = np.flatnonzero(tracklets.video == row)
+            longest = mine[np.argmax(tracklets.box_count[mine])]
+            middle = int(tracklets.start_frame[longest] + tracklets.stop_frame[longest]) // 2
+            ((_, picture),) = open_video(video).frames([middle])
+            small = Image.fromarray(picture).resize((WIDTH, HEIGHT), Image.Resampling.LANCZOS)
+            sheet.paste(small, (row % COLUMNS * (WIDTH + GAP), row // COLUMNS * (HEIGHT + GAP)))
+    with whole_file(TARGET) as unfinished:
+        sheet.quantize(COLOURS, dither=Image.Dither.NONE).save(unfinished, "PNG", optimize=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,172 @@
+"""Appearance drifts: tracklets near in time look more alike than far ones. Without difficulties nothing is there."""
+
+import math
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import spearmanr
+
+from polypcount.errors import DataError
+from polypcount.simulate import Looks, TimelineSettings, simulate_timelines
+from polypcount.simulate.appearance import FrameState, PolypLooks, PolypState
+from polypcount.tracking import link_tracklets
+from polypcount.video import CropRule
+
+from .drawn import CLEAN, HEIGHT, WIDTH, Box, difference, procedure, scene_of, timeline
+
+SPOT: Box = (50, 40, 90, 80)
+TIMES = np.arange(0, 600, 0.5)
+
+
+def told_apart(look: PolypLooks) -> NDArray[np.float64]:
+    """float64[n, k]: turn, tilt, dirt, blood, injection, folds, instrument and foam at n times, on similar scales."""
+    turn = look.view[:, :1]
+    return np.hstack(
+        [
+            np.sin(turn),
+            np.cos(turn),
+            2 * look.view[:, 1:],
+            look.surface[:, [3, 8, 9]],
+            look.folds[:, :, 1],
+            np.maximum(look.tool[:, :1], 0),
+            np.maximum(look.foam[:, None], 0),
+        ]
+    )
+
+
+def alike_when_near(times: NDArray[np.floating], vectors: NDArray[np.float64]) -> float:
+    """Rank correlation, over pairs, of the distance in time with the distance of the vectors."""
+    one, other = np.triu_indices(len(times), 1)
+    far = np.linalg.norm(vectors[one] - vectors[other], axis=1)
+    return float(spearmanr(np.abs(times[one] - times[other]), far).statistic)
+
+
+def test_states_of_tracklets_near_in_time_are_more_alike() -> None:
+    corpus = simulate_timelines(19, 3, "study")
+    tracklets = link_tracklets(corpus.boxes)
+    drawn, shuffled, rng = [], [], np.random.default_rng(0)
+    for polyp in range(len(corpus.polyps)):
+        mine = (tracklets.polyp == polyp) & (tracklets.box_count >= 30)
+        if mine.sum() >= 8:
+            fps = corpus.videos[tracklets.video[mine][0]].fps or 1
+            times = (tracklets.start_frame[mine] + tracklets.stop_frame[mine]) / 2 / fps
+            state = PolypState(float(times.min()), float(times.max()), Looks(), np.random.default_rng([5, polyp]))
+            vectors = told_apart(state.at(times))
+            drawn.append(alike_when_near(times, vectors))
+            shuffled.append(alike_when_near(times, vectors[rng.permutation(len(times))]))
+    assert len(drawn) > 20
+    assert np.mean(drawn) > 0.5, "measured: 0.66 with a standard error of 0.03"
+    assert np.mean(np.array(drawn) > 0) > 0.9
+    assert abs(np.mean(shuffled)) < 0.1
+
+
+def test_pixels_of_tracklets_near_in_time_are_more_alike() -> None:
+    settings = TimelineSettings(width=WIDTH, height=HEIGHT, minutes=10)
+    rule, drawn, shuffled = CropRule(scale=1.2, size=24), [], []
+    rng = np.random.default_rng(0)
+    for seed, index in ((0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (2, 3)):
+        scene = procedure(seed, index, settings=settings).scene()
+        boxes = scene.boxes
+        tracklets = link_tracklets(boxes)
+        for polyp in np.unique(boxes.polyp).tolist():
+            mine = np.flatnonzero((tracklets.polyp == polyp) & (tracklets.box_count >= 20))[:14]
+            if len(mine) < 6:
+                continue
+            vectors = []
+            for tracklet in mine.tolist():
+                rows = tracklets.order[tracklets.first[tracklet] :][: tracklets.box_count[tracklet]]
+                crops = [
+                    scene.draw(int(boxes.frame[row]), rule.region(boxes.xyxy[row], WIDTH, HEIGHT), (24, 24))
+                    for row in rows[[len(rows) // 4, 3 * len(rows) // 4]].tolist()
+                ]
+                vectors.append(np.mean(crops, axis=0).ravel())
+            times, looks = tracklets.start_frame[mine].astype(float), np.array(vectors)
+            drawn.append(alike_when_near(times, looks))
+            shuffled.append(alike_when_near(times, looks[rng.permutation(len(looks))]))
+    assert len(drawn) >= 6
+    assert np.mean(drawn) > 0.2, "measured over 17 polyps: 0.40 with a standard error of 0.04"
+    assert np.mean(drawn) > np.mean(shuffled) + 0.2
+
+
+def test_without_difficulties_nothing_comes_before_the_polyp() -> None:
+    for seed in range(200):
+        state = PolypState(0, 600, CLEAN, np.random.default_rng(seed))
+        look = state.at(TIMES)
+        assert np.ptp(look.view[:, 0]) == 0, "it does not turn"
+        assert (look.view[:, 1:] == 0).all()
+        assert (look.surface[:, 3] > 6).all(), "dirt lies where noise of deviation 1 is above this"
+        assert (look.surface[:, 8:] == 0).all(), "neither blood nor blue"
+        assert (look.folds[:, :, 1] == -1).all()
+        assert (look.tool[:, 0] < 0).all()
+        assert len(state.bubbles(0.0, float(look.foam[0]))) == 0
+        assert (look.foam < 0).all()
+        common = FrameState(600, CLEAN, np.random.default_rng(seed)).at(TIMES)
+        assert (common.camera[:, 3] == 0).all(), "no narrow-band imaging"
+        assert np.ptp(common.camera, axis=0).max() == 0
+        assert np.ptp(common.light[:, :4], axis=0).max() == 0
+        assert np.ptp(common.blur, axis=0).max() == 0
+        assert (common.blur[:, 1:] == 0).all()
+        assert common.blur[:, 0].max() <= 0.8 / 512
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Looks)])
+def test_each_difficulty_changes_the_picture_by_itself(name: str) -> None:
+    line = timeline({frame: {0: SPOT} for frame in range(0, 15000, 250)}, 15001)
+    apart = []
+    for strength in (0, 1):
+        changed = replace(CLEAN, **{name: strength})
+        scene = scene_of(line, changed, seed=3, changed={0: "bare"})
+        clean = scene_of(line, CLEAN, seed=3, changed={0: "bare"})
+        apart.append(max(difference(scene.draw(frame), clean.draw(frame)) for frame in range(0, 15000, 1000)))
+    assert apart[0] == 0
+    assert apart[1] > 0.5, "mean over the whole frame"
+
+
+def test_a_clean_polyp_looks_the_same_minutes_later() -> None:
+    line = timeline({0: {0: SPOT}, 9000: {0: SPOT}}, 9001)
+    apart: dict[str, list[float]] = {"clean": [], "study": []}
+    for seed in range(4):
+        for name, looks in (("clean", CLEAN), ("study", Looks())):
+            scene = scene_of(line, looks, seed)
+            inner = (58, 48, 82, 72)
+            apart[name].append(difference(scene.draw(0, inner), scene.draw(9000, inner)))
+    assert np.mean(apart["clean"]) < 10, "the lamp wanders a little"
+    assert np.mean(apart["study"]) > 2 * np.mean(apart["clean"])
+
+
+def test_difficulties_grow_with_their_strength() -> None:
+    covered, blurred, turned = [], [], []
+    for strength in (0.0, 0.5, 1.0, 2.0):
+        looks = Looks(*[strength] * 6)
+        states = [PolypState(0, 600, looks, np.random.default_rng(seed)).at(TIMES) for seed in range(40)]
+        frames = [FrameState(600, looks, np.random.default_rng(seed)).at(TIMES) for seed in range(40)]
+        covered.append(np.mean([np.maximum(state.folds[:, :, 1], 0).mean() for state in states]))
+        blurred.append(np.mean([frame.blur[:, 0].mean() for frame in frames]))
+        turned.append(np.mean([np.linalg.norm(state.view[:, 1:], axis=1).mean() for state in states]))
+    for measured in (covered, blurred, turned):
+        assert measured == sorted(measured)
+        assert measured[-1] > measured[0]
+
+
+def test_something_of_a_polyp_stays_to_be_seen() -> None:
+    for seed in range(40):
+        state = PolypState(0, 600, Looks(occlusion=3), np.random.default_rng(seed)).at(TIMES)
+        assert np.maximum(state.folds[:, :, 1], 0).sum(axis=1).max() <= 0.86
+
+
+def test_a_state_depends_on_the_time_alone() -> None:
+    state = PolypState(10, 90, Looks(), np.random.default_rng(1))
+    together = state.at(np.array([20.0, 50.0]))
+    alone = state.at(np.array([50.0]))
+    for name in ("view", "surface", "folds", "tool", "foam"):
+        assert np.array_equal(getattr(together, name)[1:], getattr(alone, name))
+    assert np.array_equal(state.bubbles(31.0, 0.5), state.bubbles(31.0, 0.5))
+    assert len(state.bubbles(31.0, 0.5)) == 31
+
+
+@pytest.mark.parametrize("value", [-0.1, 3.1, math.nan, math.inf])
+def test_senseless_strengths_are_refused(value: float) -> None:
+    with pytest.raises(DataError, match="looks: dirt must be from 0 to 3, found "):
+        Looks(dirt=value)

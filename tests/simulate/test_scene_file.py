@@ -1,0 +1,240 @@
+"""Scenes on disk: read back as written, refused in one line where damaged, and sources of frames like any other."""
+
+import contextlib
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polypcount.corpus import Boxes, Corpus, Video
+from polypcount.errors import DataError, FileError, PolypcountError
+from polypcount.simulate import Looks, TimelineSettings
+from polypcount.simulate.scene_file import SceneFile, SceneSource, Still
+from polypcount.video import CropRule, build_store, open_source
+
+from .drawn import HEIGHT, WIDTH, difference, procedure, still, write_still
+
+SCENE = procedure(3)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A scene that no test changes."""
+    place = tmp_path_factory.mktemp("scenes") / "a.scene"
+    SCENE.save(place)
+    return place
+
+
+def test_round_trip(tmp_path: Path) -> None:
+    scene = SceneFile(
+        7,
+        2,
+        "train",
+        TimelineSettings(width=320, height=256, minutes=1.5, neighbours=0.5),
+        Looks(occlusion=0.5, view=2),
+        (None, Still("/a/é.jpg", "/b/é.png")),
+    )
+    scene.save(tmp_path / "new" / "folder" / "a.scene")
+    assert SceneFile.load(tmp_path / "new" / "folder" / "a.scene") == scene
+
+
+def test_a_file_with_the_same_content_is_not_written_again(tmp_path: Path) -> None:
+    place = tmp_path / "a.scene"
+    SCENE.save(place)
+    before = place.stat()
+    SCENE.save(place)
+    assert (place.stat().st_mtime_ns, place.stat().st_ino) == (before.st_mtime_ns, before.st_ino)
+    other = replace(SCENE, looks=Looks(blur=0.5))
+    other.save(place)
+    assert SceneFile.load(place) == other
+    place.write_bytes(b"\xff\xfe no text")
+    SCENE.save(place)
+    assert SceneFile.load(place) == SCENE
+    assert [file.name for file in tmp_path.iterdir()] == ["a.scene"]
+
+
+def test_a_place_that_cannot_be_written_is_told_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(FileError, match=r"a\.scene cannot be written: ") as caught:
+        SCENE.save(tmp_path / "file" / "a.scene")
+    assert "\n" not in str(caught.value)
+
+
+def content(**changes: object) -> bytes:
+    return json.dumps({"format": "polypcount-scene", "format_version": 1, **asdict(SCENE), **changes}).encode()
+
+
+def without(*names: str) -> bytes:
+    return json.dumps({name: value for name, value in json.loads(content()).items() if name not in names}).encode()
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "Expecting value"),
+        (b"\x00\x01\xff", "decode"),
+        (content()[:-40], "delimiter|Expecting|Unterminated"),
+        (b"[" * 100_000, "recursion|Expecting"),
+        (b"[]", "a JSON object is expected"),
+        (b"3", "a JSON object is expected"),
+        (b"{}", '"format" must be'),
+        (without("settings"), "'settings' is missing"),
+        (without("format_version"), "version 1"),
+        (content(format="another"), '"format" must be "polypcount-scene", version 1'),
+        (content(format_version=2), "version 1"),
+        (content(like="some"), "like must be one of all, train, study"),
+        (content(seed=-1), "seed must be a whole number from 0"),
+        (content(seed=1.5), "seed must be a whole number from 0"),
+        (content(index="0"), "index must be a whole number from 0"),
+        (content(settings=[]), "mapping|settings"),
+        (content(settings={"width": 1e9, "height": 128}), "64 to 16384 pixels"),
+        (content(settings={"nonsense": 1}), "nonsense"),
+        (content(settings={"minutes": "long"}), "str"),
+        (content(settings={"minutes": float("nan")}), "minutes must be between"),
+        (content(looks={"blur": 99}), "blur must be from 0 to 3, found 99"),
+        (content(looks={"blur": None}), "NoneType"),
+        (content(looks={"fog": 1}), "fog"),
+        (content(stills=None), "NoneType"),
+        (content(stills=["a.png"]), "indices|str"),
+        (content(stills=[{"image": "a.png"}]), "'mask' is missing"),
+        (content() + b" " * (1 << 20) + b"x", ""),
+    ],
+)
+def test_a_damaged_file_is_refused_in_one_line(tmp_path: Path, data: bytes, message: str) -> None:
+    place = tmp_path / "a.scene"
+    place.write_bytes(data)
+    if message:
+        with pytest.raises(FileError, match=message) as caught:
+            SceneFile.load(place)
+        assert str(caught.value).startswith(f"{place} is not a scene of polypcount simulate: ")
+        assert str(caught.value).endswith("; simulate it again")
+        assert "\n" not in str(caught.value)
+        with pytest.raises(FileError):
+            open_source(place)
+    else:
+        assert SceneFile.load(place) == SCENE, "no more than a megabyte is read of any file"
+
+
+@given(data=st.data())
+def test_any_change_of_bytes_is_a_scene_or_an_error_of_ours(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    bytes_ = bytearray(content())
+    for _ in range(data.draw(st.integers(1, 4))):
+        bytes_[data.draw(st.integers(0, len(bytes_) - 1))] = data.draw(st.integers(0, 255))
+    place = tmp_path_factory.mktemp("damaged") / "a.scene"
+    place.write_bytes(bytes_)
+    with contextlib.suppress(PolypcountError):
+        SceneFile.load(place).scene()
+
+
+def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match=r"a\.scene cannot be read: No such file"):
+        SceneFile.load(tmp_path / "a.scene")
+    with pytest.raises(FileError, match=r"cannot be read: Is a directory"):
+        SceneFile.load(tmp_path)
+
+
+def test_as_many_stills_as_polyps(tmp_path: Path) -> None:
+    assert len(SCENE.timeline().polyps) == 1
+    with pytest.raises(DataError, match="the scene has 1 polyps and 2 stills; simulate it again"):
+        replace(SCENE, stills=(None, None)).scene()
+
+
+def test_runs_that_never_fit_end_in_an_error_and_not_in_a_loop() -> None:
+    short = replace(SCENE, settings=TimelineSettings(run_seconds=0.01, run_spread=0, neighbours=0, minutes=0.2))
+    with pytest.raises(DataError, match="does not fit into a procedure; set longer run_seconds, or more minutes"):
+        replace(short, index=4).timeline()  # one with many polyps
+
+
+def test_it_is_a_source_of_frames(path: Path) -> None:
+    source, scene = open_source(path), SCENE.scene()
+    assert isinstance(source, SceneSource)
+    video = scene.video
+    assert (source.frame_count, source.width, source.height, source.fps) == (
+        video.frame_count,
+        WIDTH,
+        HEIGHT,
+        video.fps,
+    )
+    frames = list(source.frames([9, 2, 9]))
+    assert [frame for frame, _ in frames] == [2, 9]
+    for frame, picture in frames:
+        assert np.array_equal(picture, scene.draw(frame))
+    assert list(source.frames([])) == []
+
+
+@pytest.mark.parametrize("frame", [-1, SCENE.timeline().videos[0].frame_count])
+def test_a_frame_out_of_range_is_refused(path: Path, frame: int) -> None:
+    source = SceneSource(path)
+    with pytest.raises(DataError, match=f"there is no frame {frame}; its frames are 0 to {source.frame_count - 1}"):
+        list(source.frames([0, frame]))
+    with pytest.raises(DataError, match=f"there is no frame {frame}"):
+        source.crop(frame, np.array([0, 0, 50, 50], np.float32), CropRule(size=32))
+
+
+@pytest.mark.parametrize("shape", ["squash", "pad"])
+def test_crops_are_close_to_those_cut_from_frames(path: Path, shape: Any) -> None:
+    source, boxes = SceneSource(path), SCENE.scene().boxes
+    rule = CropRule(scale=3, size=48, shape=shape)
+    for row in (0, len(boxes) // 2, len(boxes) - 1):
+        frame = int(boxes.frame[row])
+        ((_, picture),) = source.frames([frame])
+        drawn, cut = source.crop(frame, boxes.xyxy[row], rule), rule.crop(picture, boxes.xyxy[row])
+        assert difference(drawn, cut) < 8
+        if shape == "pad":
+            beside = (cut == 0).all(axis=2)
+            assert beside.any()
+            assert (drawn[beside] == 0).all()
+
+
+def test_a_changed_file_is_another_scene(tmp_path: Path) -> None:
+    place = tmp_path / "a.scene"
+    SCENE.save(place)
+    ((_, before),) = open_source(place).frames([5])
+    replace(SCENE, seed=SCENE.seed + 1, stills=procedure(SCENE.seed + 1).stills).save(place)
+    ((_, after),) = open_source(place).frames([5])
+    assert difference(before, after) > 5
+
+
+def test_a_crop_store_of_a_scene(path: Path, tmp_path: Path) -> None:
+    timeline = SCENE.timeline()
+    video = replace(timeline.videos[0], source=str(path))
+    corpus = Corpus((video,), SCENE.scene().boxes, timeline.polyps)
+    rule = CropRule(scale=2, size=64)
+    store = build_store(corpus, [0, 7], rule, tmp_path / "crops")
+    for row, picture in zip((0, 7), store.crops([0, 7]), strict=True):
+        expected = SceneSource(path).crop(int(corpus.boxes.frame[row]), corpus.boxes.xyxy[row], rule)
+        assert difference(picture, expected) < 4, "but for JPEG"
+
+
+def test_boxes_of_another_size_are_refused_by_the_store(path: Path, tmp_path: Path) -> None:
+    video = Video("v", 300, 25.0, 640, 512, source=str(path))
+    corpus = Corpus((video,), Boxes([0], [4], [[10, 10, 60, 60]]))
+    with pytest.raises(FileError, match=r"video v: .*a\.scene: frame 4 has a width of 160 pixels, and the boxes are"):
+        build_store(corpus, [0], CropRule(size=32), tmp_path / "crops")
+
+
+def test_a_frame_that_would_fill_the_memory_is_refused(tmp_path: Path) -> None:
+    place = tmp_path / "a.scene"
+    procedure(3, settings=TimelineSettings(width=16384, height=16384, minutes=0.2)).save(place)
+    with pytest.raises(FileError, match=r"a frame may have up to .* pixels, found 16384 x 16384"):
+        open_source(place)
+
+
+def test_a_still_that_has_gone_is_named(tmp_path: Path) -> None:
+    image, mask = write_still(tmp_path, "x", *still(0))
+    place = tmp_path / "a.scene"
+    replace(SCENE, stills=(Still(str(image), str(mask)),)).save(place)
+    frame = int(SCENE.timeline().boxes.frame[0])
+    ((_, picture),) = SceneSource(place).frames([frame])
+    assert difference(picture, SCENE.scene().draw(frame)) > 1, "a polyp of the still, not a drawn one"
+    image.unlink()
+    place.write_text(place.read_text() + "\n")
+    with pytest.raises(FileError, match=r"x\.png is not a readable image: No such file"):
+        list(SceneSource(place).frames([frame]))

@@ -1,0 +1,158 @@
+"""Work in several processes: every result under its number, errors passed on, and nobody left waiting."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from polypcount.errors import FileError, PolypcountError
+from polypcount.workers import in_processes
+
+
+def squared(number: int, wait_seconds: float = 0) -> tuple[int, int]:
+    """The square, and which process worked it out."""
+    time.sleep(wait_seconds)
+    return number**2, os.getpid()
+
+
+def failing(number: int) -> int:
+    if number == 2:
+        raise FileError(f"file {number} is damaged; copy it again")
+    return number
+
+
+def dying(number: int) -> int:
+    if number == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+def test_every_result_comes_with_the_number_of_its_task() -> None:
+    found = dict(in_processes(squared, [(k, 0.05 * (k == 0)) for k in range(12)], 2))
+    assert {number: square for number, (square, _) in found.items()} == {k: k**2 for k in range(12)}
+    workers = {worker for _, worker in found.values()}
+    assert len(workers) == 2
+    assert os.getpid() not in workers
+
+
+def test_results_come_as_they_are_done() -> None:
+    order = [number for number, _ in in_processes(squared, [(0, 1.0), (1,), (2,), (3,)], 2)]
+    assert order[-1] == 0
+
+
+@pytest.mark.parametrize(("tasks", "processes"), [(5, 1), (1, 8), (5, 0)])
+def test_with_one_process_or_one_task_it_is_done_here_and_in_order(tasks: int, processes: int) -> None:
+    found = list(in_processes(squared, [(k,) for k in range(tasks)], processes))
+    assert found == [(k, (k**2, os.getpid())) for k in range(tasks)]
+
+
+def test_no_tasks() -> None:
+    assert list(in_processes(squared, [], 4)) == []
+
+
+def test_here_a_task_is_begun_when_its_result_is_asked_for() -> None:
+    begun: list[int] = []
+    results = in_processes(begun.append, [(1,), (2,)], 1)
+    assert begun == []
+    next(results)
+    assert begun == [1]
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_an_error_passes_through(processes: int) -> None:
+    with pytest.raises(FileError, match=r"^file 2 is damaged; copy it again$"):
+        list(in_processes(failing, [(k,) for k in range(6)], processes))
+
+
+@pytest.mark.parametrize("tasks", [3, 400], ids=["few", "more than are handed out at once"])
+def test_a_killed_worker_gives_one_line(tasks: int) -> None:
+    with pytest.raises(PolypcountError) as caught:
+        list(in_processes(dying, [(k,) for k in range(tasks)], 2))
+    assert str(caught.value).startswith("a working process has died. A script needs `if __name__ == '__main__':`")
+    assert "\n" not in str(caught.value)
+
+
+def test_work_that_nobody_waits_for_ends() -> None:
+    results = in_processes(squared, [(k, 0.1) for k in range(50)], 2)
+    next(results)
+    begun = time.monotonic()
+    results.close()  # type: ignore[attr-defined]
+    assert time.monotonic() - begun < 3, "50 tasks would take 2.5 s more with two processes, and some are under way"
+
+
+def test_beside_other_threads() -> None:
+    """Forking is not safe then, so processes are started anew."""
+    stop = threading.Event()
+    thread = threading.Thread(target=stop.wait)
+    thread.start()
+    try:
+        found = dict(in_processes(squared, [(k,) for k in range(4)], 2))
+    finally:
+        stop.set()
+        thread.join()
+    assert [found[k][0] for k in range(4)] == [0, 1, 4, 9]
+
+
+SCRIPT = """
+import sys, threading, time
+from pathlib import Path
+from polypcount.whole import whole_file
+from polypcount.workers import in_processes
+
+def slow(folder, number):
+    with whole_file(Path(folder) / str(number)) as unfinished:
+        unfinished.write_text("begun")
+        for _ in range(60000):
+            time.sleep(0.01)
+
+{guard}
+    if {threads}:
+        threading.Thread(target=time.sleep, args=(2,), daemon=True).start()
+    for _ in in_processes(slow, [(sys.argv[1], k) for k in range(8)], 2):
+        pass
+"""
+
+
+def begun(folder: Path, process: "subprocess.Popen[str]") -> list[Path]:
+    """Wait until two workers are at it; the files that they have begun."""
+    deadline = time.monotonic() + 60
+    while len(files := list(folder.iterdir())) < 2 and time.monotonic() < deadline and process.poll() is None:
+        time.sleep(0.01)
+    return files
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals to a group of processes")
+@pytest.mark.parametrize("signal_name", ["SIGINT", "SIGKILL"])
+def test_workers_end_with_the_process_that_started_them(tmp_path: Path, signal_name: str) -> None:
+    """Ctrl-C goes to all of them; a kill only to the one that was started."""
+    script, folder = tmp_path / "script.py", tmp_path / "work"
+    script.write_text(SCRIPT.format(guard="if __name__ == '__main__':", threads=False))
+    folder.mkdir()
+    process = subprocess.Popen(
+        [sys.executable, script, folder], start_new_session=True, stderr=subprocess.PIPE, text=True
+    )
+    assert len(begun(folder, process)) == 2
+    stopped = time.monotonic()
+    if signal_name == "SIGINT":
+        os.killpg(process.pid, signal.SIGINT)
+    else:
+        process.kill()
+    told = process.communicate(timeout=30)[1]  # ends when nobody holds standard error open any more
+    assert time.monotonic() - stopped < 10
+    if signal_name == "SIGINT":
+        assert told.count("Traceback") == 1, "of this process, not of those that it started"
+        assert list(folder.iterdir()) == [], "what was begun is tidied up, and nothing else is begun"
+
+
+def test_a_script_without_a_guard_is_told_how_to_mend_it(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT.format(guard="if True:", threads=True))
+    done = subprocess.run([sys.executable, script, tmp_path], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("polypcount.errors.PolypcountError: a working process has died. A script needs `if __name__")
