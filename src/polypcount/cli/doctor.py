@@ -13,7 +13,7 @@ import typer
 
 
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False) -> None:
-    """Show versions, extras, cores, memory, GPUs, and where models and caches live."""
+    """Show versions, extras, cores, memory, GPUs, where models and caches live, and which encoder comes with it."""
     found = examine()
     if as_json:
         typer.echo(json.dumps(found, indent=2))
@@ -50,6 +50,7 @@ def examine() -> dict[str, dict[str, Any]]:
             "models": str(model_folder()),
             "caches": str(cache_folder()),
         },
+        "encoder": {"bundled": _ask(_bundled_encoder)},
     }
 
 
@@ -88,7 +89,7 @@ def _gpus() -> dict[str, Any]:
     return {"onnxruntime_providers": _ask(_onnxruntime_providers), "torch_cuda_devices": _ask(_cuda_devices)}
 
 
-def _ask(question: Callable[[], list[str]]) -> list[str] | str | None:
+def _ask(question: Callable[[], list[str] | str | None]) -> list[str] | str | None:
     try:
         return question()
     except ModuleNotFoundError:
@@ -107,6 +108,19 @@ def _cuda_devices() -> list[str]:
     import torch  # type: ignore[import-not-found,unused-ignore]
 
     return [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
+
+
+def _bundled_encoder() -> str | None:
+    """Fingerprint of the encoder that comes with the package; None where none does."""
+    from polypcount.encoder.bundle import bundled_folder
+    from polypcount.encoder.manifest import read_manifest
+    from polypcount.errors import FileError
+
+    try:
+        folder = bundled_folder()
+    except FileError:
+        return None
+    return str(read_manifest(folder)["fingerprint"])
 
 
 def _as_text(value: Any) -> str:

@@ -9,8 +9,13 @@ import typer
 
 def embed(
     corpus: Annotated[Path, typer.Argument(metavar="CORPUS", help="Folder that polypcount has written.")],
-    encoder: Annotated[Path, typer.Option("--encoder", help="Folder of a trained encoder.")],
     out: Annotated[Path, typer.Option("--out", help="File to write, .parquet or .npz.")],
+    encoder: Annotated[
+        Path | None,
+        typer.Option(
+            "--encoder", help="Folder of a trained encoder.", show_default="the one that comes with polypcount"
+        ),
+    ] = None,
     stride: Annotated[int, typer.Option(min=1, help="Look at every so many-th box of a tracklet.")] = 4,
     min_frames: Annotated[int, typer.Option(min=0, help="Leave shorter tracklets out.")] = 30,
     engine: Annotated[

@@ -6,6 +6,7 @@ The names that need torch are loaded when they are first used.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from polypcount.encoder.bundle import bundled_folder, make_bundle, operating_points
 from polypcount.encoder.embed import embed
 from polypcount.encoder.folder import load_encoder, load_torch, save_encoder
 from polypcount.encoder.runtime import Encoder
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from polypcount.encoder.backbones import FrameBackbone, load_backbone
     from polypcount.encoder.model import TrackletEncoder, new_encoder
     from polypcount.encoder.sequence import ProjectionHead, SequenceEncoder
+    from polypcount.encoder.standardised import standardised_encoder
 
 _HOME_OF = {
     "FrameBackbone": "polypcount.encoder.backbones",
@@ -23,6 +25,7 @@ _HOME_OF = {
     "new_encoder": "polypcount.encoder.model",
     "ProjectionHead": "polypcount.encoder.sequence",
     "SequenceEncoder": "polypcount.encoder.sequence",
+    "standardised_encoder": "polypcount.encoder.standardised",
 }
 
 __all__ = [
@@ -33,12 +36,16 @@ __all__ = [
     "ProjectionHead",
     "SequenceEncoder",
     "TrackletEncoder",
+    "bundled_folder",
     "embed",
     "load_backbone",
     "load_encoder",
     "load_torch",
+    "make_bundle",
     "new_encoder",
+    "operating_points",
     "save_encoder",
+    "standardised_encoder",
 ]
 
 

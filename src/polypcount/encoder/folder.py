@@ -3,6 +3,9 @@
     encoder.json       format, version, spec, recipe, training data hash, metrics, fingerprint, hashes of the files
     model-1a2b3c4d/    encoder.safetensors  frame.onnx (images -> features)  sequence.onnx (features, mask -> vectors)
 
+Where encoder.safetensors is left out to save space, as in the bundled encoder, every engine but torch still runs it;
+its hash is part of the fingerprint all the same.
+
 Saving writes a new model folder beside the old one and then renames one new `encoder.json` over the old. A process
 killed before that leaves the old encoder, after it the new one. Other files in the folder are left alone.
 """
@@ -80,22 +83,26 @@ def save_encoder(
         "polypcount_version": __version__,
         "files": hashes,
     }
-    _write(folder, manifest, files)
+    write_folder(folder, manifest, files)
     return folder
 
 
-def load_encoder(folder: str | Path, *, threads: int | None = None, engine: str = "onnx") -> Encoder:
+def load_encoder(folder: str | Path | None = None, *, threads: int | None = None, engine: str = "onnx") -> Encoder:
     """Read an encoder to run.
 
     Args:
-        folder: that `save_encoder` has written.
+        folder: that `save_encoder` has written; the encoder that comes with polypcount, if not given.
         threads: for each call; all available cores if not given, with torch those that it is set to.
         engine: `onnx` (ONNX Runtime, on CUDA where it has that), `torch` (likewise), `openvino` (processor, fp32), or
             `openvino-int8` (processor; the frame model in 8 bits, calibrated by `embed`). Only `torch` needs torch.
     """
     refuse_unusable(engine)
+    if folder is None:
+        from polypcount.encoder.bundle import bundled_folder
+
+        folder = bundled_folder()
     folder = Path(folder)
-    described, spec, files = _read(folder, (WEIGHTS,) if engine == "torch" else (WEIGHTS, FRAME, SEQUENCE))
+    described, spec, files = read_folder(folder, (WEIGHTS,)) if engine == "torch" else read_onnx(folder)
     frames, sequences = _models(folder, described, spec, files, threads, engine)
     return Encoder(folder, spec, described["fingerprint"], described, engine, frames, sequences)
 
@@ -103,7 +110,7 @@ def load_encoder(folder: str | Path, *, threads: int | None = None, engine: str 
 def load_torch(folder: str | Path) -> "TrackletEncoder":
     """Read an encoder as a torch module, in evaluation mode, to train it further or to run it on a GPU."""
     folder = Path(folder)
-    described, spec, files = _read(folder, (WEIGHTS,))
+    described, spec, files = read_folder(folder, (WEIGHTS,))
     return _torch_module(folder, described, spec, files[WEIGHTS])
 
 
@@ -162,7 +169,8 @@ def refuse_unsuitable(folder: Path) -> None:
             raise FileError(f"{problem}; it is not replaced, choose a new folder") from None
 
 
-def _write(folder: Path, manifest: dict[str, Any], files: Mapping[str, bytes]) -> None:
+def write_folder(folder: Path, manifest: Mapping[str, Any], files: Mapping[str, bytes]) -> None:
+    """Write model files and the description that names them, whole or not at all; an encoder there is replaced."""
     name = f"model-{secrets.token_hex(4)}"
     unfinished = folder / f".{name}"
     replaced = _model_named_by(folder)
@@ -186,11 +194,19 @@ def _write(folder: Path, manifest: dict[str, Any], files: Mapping[str, bytes]) -
     _remove_leftovers(folder, current=name, replaced=replaced)
 
 
-def _read(folder: Path, names: tuple[str, ...]) -> tuple[dict[str, Any], EncoderSpec, dict[str, bytes]]:
+def read_onnx(folder: Path) -> tuple[dict[str, Any], EncoderSpec, dict[str, bytes]]:
+    """As `read_folder`, both ONNX models, and the weights where they are there, so that they are checked too."""
+    return read_folder(folder, (FRAME, SEQUENCE), where_there=(WEIGHTS,))
+
+
+def read_folder(
+    folder: Path, names: tuple[str, ...], *, where_there: tuple[str, ...] = ()
+) -> tuple[dict[str, Any], EncoderSpec, dict[str, bytes]]:
+    """The description, the spec in it, and these model files, which must have the recorded hashes."""
     while True:
         described = read_manifest(folder)
         try:
-            return described, *_read_files(folder, described, names)
+            return described, *_read_files(folder, described, names, where_there)
         except FileError:
             # Another process may have saved while we read, and removed the model that we had been told of.
             if _model_named_by(folder) in (None, described["model"]):
@@ -198,19 +214,21 @@ def _read(folder: Path, names: tuple[str, ...]) -> tuple[dict[str, Any], Encoder
 
 
 def _read_files(
-    folder: Path, described: dict[str, Any], names: tuple[str, ...]
+    folder: Path, described: dict[str, Any], names: tuple[str, ...], where_there: tuple[str, ...]
 ) -> tuple[EncoderSpec, dict[str, bytes]]:
     try:
         spec = EncoderSpec.from_dict(described["spec"])
     except DataError as problem:
         raise FileError(f"{folder / MANIFEST}: {problem}") from None
     files = {}
-    for name in names:
+    for name in (*names, *where_there):
         path = folder / described["model"] / name
         try:
             files[name] = path.read_bytes()
         except FileNotFoundError:
-            raise FileError(f"{path} is missing: the encoder is not complete; copy the whole folder again") from None
+            if name in where_there:
+                continue
+            raise FileError(_missing(path)) from None
         except OSError as problem:
             raise FileError(f"{path} cannot be read: {problem.strerror or problem}") from problem
         if hashlib.sha256(files[name]).hexdigest() != described["files"][name]:
@@ -220,6 +238,15 @@ def _read_files(
     if fingerprint_of(spec, described["files"][WEIGHTS]) != described["fingerprint"]:
         raise FileError(f"{folder / MANIFEST} was changed after saving: spec and weights do not give its fingerprint")
     return spec, files
+
+
+def _missing(path: Path) -> str:
+    if path.name == WEIGHTS and path.with_name(FRAME).exists():
+        return (
+            f"{path} is missing: this encoder has no torch weights, so it cannot be trained further, "
+            "and runs with the engines onnx, openvino and openvino-int8"
+        )
+    return f"{path} is missing: the encoder is not complete; copy the whole folder again"
 
 
 def _refuse_other_than_json(described: Mapping[str, Any]) -> None:

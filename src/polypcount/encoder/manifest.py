@@ -15,7 +15,7 @@ MANIFEST = "encoder.json"
 WEIGHTS, FRAME, SEQUENCE = "encoder.safetensors", "frame.onnx", "sequence.onnx"
 MODEL_NAME = re.compile(r"model-[0-9a-f]{8}")
 _HASH = re.compile(r"[0-9a-f]{64}")
-_LARGEST_MANIFEST_BYTES = 1 << 24
+_LARGEST_JSON_BYTES = 1 << 24
 
 
 def fingerprint_of(spec: EncoderSpec, weights_hash: str) -> str:
@@ -28,9 +28,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """The description, every entry of the right kind; spec, recipe and metrics are not looked into."""
     path = folder / MANIFEST
     try:
-        if path.stat().st_size > _LARGEST_MANIFEST_BYTES:
-            raise FileError(f"{path} is too large to be the description of an encoder")
-        described = json.loads(path.read_bytes(), parse_constant=_refuse_constant)
+        described = read_json(path, "the description of an encoder", FORMAT, FORMAT_VERSION)
     except (FileNotFoundError, NotADirectoryError):
         what = "does not exist"
         if folder.exists():
@@ -41,20 +39,32 @@ def read_manifest(folder: Path) -> dict[str, Any]:
                 f"polypcount train CORPUS --out {folder} --resume"
             ) from None
         raise FileError(f"{folder} {what}; give a folder that polypcount train has written") from None
+    _check_entries(path, described)
+    return described
+
+
+def read_json(path: Path, what: str, kind: str, newest: int) -> dict[str, Any]:
+    """A JSON object whose `format` is `kind`, of a `format_version` up to `newest`; further entries are not checked.
+
+    what: the file is, for messages. Where there is none, `FileNotFoundError` or `NotADirectoryError` goes through.
+    """
+    try:
+        if path.stat().st_size > _LARGEST_JSON_BYTES:
+            raise FileError(f"{path} is too large to be {what}")
+        described = json.loads(path.read_bytes(), parse_constant=_refuse_constant)
+    except (FileNotFoundError, NotADirectoryError):
+        raise
     except OSError as problem:
         raise FileError(f"{path} cannot be read: {problem.strerror or problem}") from problem
     except (ValueError, RecursionError) as problem:
         raise FileError(f"{path} is not valid JSON: {problem}") from problem
-    if not isinstance(described, dict) or described.get("format") != FORMAT:
-        raise FileError(f'{path} is not the description of an encoder: "format" must be "{FORMAT}"')
+    if not isinstance(described, dict) or described.get("format") != kind:
+        raise FileError(f'{path} is not {what}: "format" must be "{kind}"')
     found = described.get("format_version")
     if not isinstance(found, int) or isinstance(found, bool) or found < 1:
         raise FileError(f"{path}: format_version must be a whole number from 1, found {str(found)[:50]!r}")
-    if found > FORMAT_VERSION:
-        raise FileError(
-            f"{path} has format version {found}, this polypcount reads up to {FORMAT_VERSION}: upgrade polypcount"
-        )
-    _check_entries(path, described)
+    if found > newest:
+        raise FileError(f"{path} has format version {found}, this polypcount reads up to {newest}: upgrade polypcount")
     return described
 
 
