@@ -25,16 +25,24 @@ _BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 
 
 class ViewEncoder(nn.Module):
-    """Clips and mask -> what the loss compares, float[n, d]: the encoder and its head, in one call for DDP."""
+    """Frames and mask -> what the loss compares, float[n, d]: the encoder and its head, in one call for DDP."""
 
     def __init__(self, encoder: TrackletEncoder) -> None:
         super().__init__()
         self.encoder = encoder
 
-    def forward(self, images: Tensor, mask: Tensor) -> Tensor:
-        """Normalised images float[n, t, 3, h, w], mask bool[n, t] -> float[n, d]."""
-        vectors: Tensor = self.encoder.head(self.encoder(images, mask))
+    def forward(self, frames: Tensor, mask: Tensor) -> Tensor:
+        """As `encode_clips`, but after the head."""
+        vectors: Tensor = self.encoder.head(encode_clips(self.encoder, frames, mask))
         return vectors
+
+
+def encode_clips(encoder: TrackletEncoder, frames: Tensor, mask: Tensor) -> Tensor:
+    """Normalised images float[n, t, 3, h, w] or features float[n, t, f], mask bool[n, t] -> vectors float[n, d]."""
+    if frames.ndim == 3:
+        return encoder.encode_sequences(frames, mask)
+    vectors: Tensor = encoder(frames, mask)
+    return vectors
 
 
 class Learner:
@@ -72,7 +80,7 @@ class Learner:
         state = int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0] >> np.uint64(1))
         torch.manual_seed(state)
         rate = set_learning_rate(self.optimizer, self.recipe.optimizer, progress)
-        images = self.images(clips, torch.Generator().manual_seed(state))
+        frames = self.images(clips, torch.Generator().manual_seed(state))
         mask = clips.mask.to(self.fabric.device)
         targets = batch_targets(batch, self.recipe.loss).to(self.fabric.device)
 
@@ -80,7 +88,7 @@ class Learner:
             return soft_contrastive_loss(gather_rows(vectors), targets, self.recipe.loss.temperature)
 
         self.optimizer.zero_grad()
-        loss = self._backward(images, mask, loss_of)
+        loss = self._backward(frames, mask, loss_of)
         longest = self.recipe.optimizer.clip or math.inf
         norm = self.fabric.clip_gradients(self.module, self.optimizer, max_norm=longest, error_if_nonfinite=False)
         scaled = bool(self.fabric.strategy.precision.state_dict())  # 16 bits: such a step is left out, and that is all
@@ -90,8 +98,13 @@ class Learner:
         return loss, rate
 
     def images(self, clips: Clips, generator: torch.Generator | None) -> Tensor:
-        """Normalised float[n, t, 3, size, size] on the device; augmented where a generator is given."""
+        """Normalised float[n, t, 3, size, size] on the device; augmented where a generator is given.
+
+        Features float32[n, t, f] come back as they are.
+        """
         on_device = clips.images.to(self.fabric.device, non_blocking=True)
+        if clips.are_features:
+            return on_device
         size = self.encoder.spec.preprocessing.crop.size
         if generator is not None and not self.recipe.augmentation.off:
             images = augment(on_device, self.recipe.augmentation, size, generator)
@@ -101,12 +114,12 @@ class Learner:
         mean, std = (torch.tensor(values, device=images.device).view(3, 1, 1) for values in (about.mean, about.std))
         return images.sub_(mean).div_(std)
 
-    def _backward(self, images: Tensor, mask: Tensor, loss_of: Any) -> float:
+    def _backward(self, frames: Tensor, mask: Tensor, loss_of: Any) -> float:
         if self.views_at_once is None or self.views_at_once >= len(mask):
-            loss = loss_of(self.module(images, mask))
+            loss = loss_of(self.module(frames, mask))
             self.fabric.backward(loss)
             return float(loss.detach())
-        pieces = list(zip(*(torch.split(whole, self.views_at_once) for whole in (images, mask)), strict=True))
+        pieces = list(zip(*(torch.split(whole, self.views_at_once) for whole in (frames, mask)), strict=True))
         return float(
             backward_in_pieces(
                 lambda piece: self.module(*piece),

@@ -16,14 +16,13 @@ from polypcount.encoder import save_encoder
 from polypcount.errors import FileError, PolypcountError
 from polypcount.training.batches import Batch
 from polypcount.training.checkpoint import load_state, pack, save_state, unpack
-from polypcount.training.clips import batches_with_clips
+from polypcount.training.clips import Frames, batches_with_clips
 from polypcount.training.data import TrainingData
 from polypcount.training.learner import Learner
 from polypcount.training.loggers import Loggers
 from polypcount.training.processes import Stop, is_first, stop_on_signals
 from polypcount.training.run_folder import EPOCH_COLUMNS, STEP_COLUMNS, RunFolder
 from polypcount.training.validate import Interrupted, Metrics, better, validate
-from polypcount.video import CropStore
 
 _log = logging.getLogger(__name__)
 _SECONDS_BETWEEN_CHECKPOINTS = 600.0
@@ -74,16 +73,16 @@ class Course:
 class Loop:
     """One process's part in a training.
 
-    learning, crops: what is learnt from. judging, judged_crops: what is validated on, or None.
-    readers: threads that decode crops. loggers: of the first process.
+    learning, crops: what is learnt from, its pixels or features. judging, judged_crops: what is validated on, or None.
+    readers: threads that read crops. loggers: of the first process.
     """
 
     learner: Learner
     place: RunFolder
     learning: TrainingData
-    crops: CropStore
+    crops: Frames
     judging: TrainingData | None
-    judged_crops: CropStore | None
+    judged_crops: Frames | None
     readers: int
     watch: Watch
     loggers: Loggers | None = None

@@ -16,6 +16,7 @@ from polypcount.machine import available_cores
 from polypcount.places import cache_folder
 from polypcount.progress import Progress, no_progress
 from polypcount.training.data import TrainingData, open_crops, training_data
+from polypcount.training.frozen import features_never_change, open_both_features
 from polypcount.training.learner import Learner
 from polypcount.training.loggers import Loggers, refuse_missing
 from polypcount.training.loop import Loop, Watch
@@ -49,7 +50,8 @@ def train(
     resume: go on with the run in `out` exactly from its last checkpoint; without a recipe, with that of the run.
     machine: devices, precision and such. log_to: `tensorboard`, `wandb`, `mlflow`; CSV files are always written.
     cache: folder in which crops are kept for this and other runs; the user's cache folder, if not given.
-    download: whether weights of a backbone may be fetched. progress: counts crops while they are cut.
+    download: whether weights of a backbone may be fetched. progress: counts crops while they are cut
+        and, where the backbone never changes, while their features are computed.
     watch: is told after each step and each epoch. Ctrl-C and SIGTERM end it with `Stopped`, ready to be resumed.
     """
     place, machine = RunFolder(Path(out)), machine or Machine()
@@ -90,6 +92,9 @@ def train(
         )
         if resume:
             loop.restore()
+        if features_never_change(wanted):  # not earlier: a resumed run has its backbone from the checkpoint
+            both = open_both_features(loop.learner, crops, judged_crops, loop.readers, progress)
+            loop.crops, loop.judged_crops = both
         if is_first():
             place.write("recipe.yaml", recipe_text(wanted))  # a resumed run may have more epochs now
             _run_first(loop, log_to, resume, corpus.content_hash)

@@ -13,11 +13,10 @@ from torch import Tensor
 from polypcount.errors import DataError
 from polypcount.evaluation import reidentification_scores, retrieval_scores
 from polypcount.training.batches import Rows
-from polypcount.training.clips import Clips, batches_with_clips, read_clips
+from polypcount.training.clips import Clips, Frames, batches_with_clips, read_clips
 from polypcount.training.data import TrainingData
-from polypcount.training.learner import DIVERGED, Learner, batch_targets
+from polypcount.training.learner import DIVERGED, Learner, batch_targets, encode_clips
 from polypcount.training.loss import soft_contrastive_loss
-from polypcount.video import CropStore
 
 Metrics = dict[str, float | None]
 _FRAMES_AT_ONCE = 256
@@ -27,9 +26,7 @@ class Interrupted(Exception):
     """Somebody wants the training to stop now."""
 
 
-def validate(
-    learner: Learner, data: TrainingData, store: CropStore, asked_to_stop: Callable[[], bool] = bool
-) -> Metrics:
+def validate(learner: Learner, data: TrainingData, store: Frames, asked_to_stop: Callable[[], bool] = bool) -> Metrics:
     """Loss over batches that are always the same, and retrieval; None for what is undefined.
 
     The loss is that of the recipe. Retrieval compares the vectors that are counted with, before the head.
@@ -65,7 +62,7 @@ def better(metrics: Metrics, best: float | None, monitor: str) -> bool:
     return best is None or (value < best if monitor == "loss" else value > best)
 
 
-def _loss(learner: Learner, data: TrainingData, store: CropStore, asked_to_stop: Callable[[], bool]) -> float:
+def _loss(learner: Learner, data: TrainingData, store: Frames, asked_to_stop: Callable[[], bool]) -> float:
     size = learner.encoder.spec.preprocessing.crop.size
     batches = list(islice(data.sampler.batches(0), learner.recipe.validation.batches))
     losses = []
@@ -80,12 +77,11 @@ def _loss(learner: Learner, data: TrainingData, store: CropStore, asked_to_stop:
 
 
 def _encoded(learner: Learner, clips: Clips) -> Tensor:
-    vectors: Tensor = learner.encoder(learner.images(clips, None), clips.mask.to(learner.fabric.device))
-    return vectors
+    return encode_clips(learner.encoder, learner.images(clips, None), clips.mask.to(learner.fabric.device))
 
 
 def _vectors(
-    learner: Learner, queries: Sequence[Rows], store: CropStore, asked_to_stop: Callable[[], bool]
+    learner: Learner, queries: Sequence[Rows], store: Frames, asked_to_stop: Callable[[], bool]
 ) -> NDArray[np.float32]:
     size, frames = learner.encoder.spec.preprocessing.crop.size, learner.recipe.validation.frames
     each = max(1, _FRAMES_AT_ONCE // frames)
