@@ -14,6 +14,7 @@ from polypcount.clustering.methods import (
     Threshold,
     TimeOnly,
 )
+from polypcount.clustering.probability import PairProbability, ProbabilityLinkage, fit_pair_probability
 from polypcount.clustering.scene import Scene
 from polypcount.clustering.similarity import (
     VisualSimilarity,
@@ -48,7 +49,9 @@ __all__ = [
     "Method",
     "NoClustering",
     "Oracle",
+    "PairProbability",
     "Preset",
+    "ProbabilityLinkage",
     "Propagation",
     "Scene",
     "Sweep",
@@ -58,6 +61,7 @@ __all__ = [
     "TimeOnly",
     "VisualSimilarity",
     "affinity_propagation",
+    "fit_pair_probability",
     "fuse",
     "minmax",
     "run_tasks",

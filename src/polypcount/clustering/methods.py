@@ -40,6 +40,10 @@ class SimilarityMethod(Method):
     def _split(self, similarity: Matrix, values: list[float], work: list[Matrix]) -> Sweep:
         """Group the units of one matrix at each value of the last parameter. work: empty, or left by the last call."""
 
+    def _looks(self, scene: Scene) -> Matrix:
+        """The matrix [units, units] that the method goes by where alpha is 1."""
+        return scene.visual(self.similarity)
+
     def _floor(self, values: list[float]) -> NDArray[np.float64]:  # noqa: ARG002
         """Similarity below which a broken group does not join again; see `Constraints.part`."""
         return np.float64(-np.inf)  # type: ignore[return-value]
@@ -53,7 +57,7 @@ class SimilarityMethod(Method):
         matrices: dict[tuple[float, float], list[slice]] = {}
         for point, where in grid.blocks():
             matrices.setdefault(self._matrix_of(point), []).append(where)
-        visual = scene.visual(self.similarity) if any(alpha > 0 for _, alpha in matrices) else None
+        visual = self._looks(scene) if any(alpha > 0 for _, alpha in matrices) else None
         by_gamma: dict[float, list[tuple[float, list[slice]]]] = {}
         for (gamma, alpha), places in matrices.items():
             by_gamma.setdefault(gamma, []).append((alpha, places))
@@ -114,7 +118,7 @@ class SimilarityMethod(Method):
     def similarity_of(self, scene: Scene) -> Matrix:
         """Similarities [units, units] that the method goes by with the parameters it has."""
         gamma, alpha = self._matrix_of({})
-        visual = scene.visual(self.similarity) if alpha > 0 else None
+        visual = self._looks(scene) if alpha > 0 else None
         temporal = scene.temporal(gamma) if alpha < 1 else None
         return scene.constraints.lower(self._fused(visual, temporal, alpha))
 

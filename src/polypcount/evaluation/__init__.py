@@ -1,6 +1,9 @@
 """How good a grouping is, how good the vectors behind it are, and what that is on average over videos."""
 
+from polypcount.evaluation.candidates import Candidate, default_candidates
 from polypcount.evaluation.leave_one_out import leave_one_out
+from polypcount.evaluation.nested import NestedStudy, nested_leave_one_out
+from polypcount.evaluation.operating import OperatingPoint, operating_point
 from polypcount.evaluation.pairs import PairCounts, SweepCounts, pair_counts, sweep_counts
 from polypcount.evaluation.retrieval import (
     ReidentificationScores,
@@ -15,9 +18,12 @@ from polypcount.evaluation.summary import Mean, mean_of, summarise
 
 __all__ = [
     "RULES",
+    "Candidate",
     "Fold",
     "Mean",
     "MethodStudy",
+    "NestedStudy",
+    "OperatingPoint",
     "PairCounts",
     "ReidentificationScores",
     "RetrievalScores",
@@ -27,8 +33,11 @@ __all__ = [
     "SweepCounts",
     "VideoScores",
     "choose",
+    "default_candidates",
     "leave_one_out",
     "mean_of",
+    "nested_leave_one_out",
+    "operating_point",
     "pair_counts",
     "reidentification_scores",
     "retrieval_scores",

@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import get_args
 
 from polypcount.clustering import METHODS, Grid, Method, Preset, VisualSimilarity
 from polypcount.clustering.base import completed
 from polypcount.corpus import Embeddings, Provenance
 from polypcount.errors import DataError
-from polypcount.evaluation.folds import FprAverage, study_method
+from polypcount.evaluation.folds import FprAverage, check_average, study_method
 from polypcount.evaluation.retrieval import reidentification_scores, retrieval_scores
 from polypcount.evaluation.scenes import StudyVideo, kept_in_study, study_videos
 from polypcount.evaluation.selection import check_target
@@ -49,8 +48,7 @@ def leave_one_out(
     if not asked:
         raise DataError("name at least one method to study")
     check_target(target_fpr)
-    if fpr_average not in get_args(FprAverage):
-        raise DataError(f"fpr_average must be one of {', '.join(get_args(FprAverage))}, found {fpr_average!r}")
+    check_average(fpr_average)
     methods = [one if isinstance(one, Method) else named_method(one, similarity) for one in asked]
     if len({one.name for one in methods}) < len(methods):
         raise DataError(f"each method can be studied once, found {', '.join(one.name for one in methods)}")
@@ -62,7 +60,8 @@ def leave_one_out(
     videos = study_videos(kept, cannot_link=cannot_link)
     _refuse_unsuitable(videos, grids, fpr_average)
     results = []
-    parts = _parts(progress, methods, grids, len(videos))
+    work = [len(points) * len(videos) * one.point_cost for one, points in zip(methods, grids, strict=True)]
+    parts = parts_of(progress, work, sum(map(len, grids)) * len(videos))
     for one, points, told in zip(methods, grids, parts, strict=True):
         keep = Path(folder) if folder is not None else None
         sweeps = sweep_videos(one, videos, points, folder=keep, threads=threads, progress=told)
@@ -165,10 +164,8 @@ def _refuse_unsuitable(videos: Sequence[StudyVideo], grids: Sequence[Grid], fpr_
         )
 
 
-def _parts(progress: Progress, methods: Sequence[Method], grids: Sequence[Grid], videos: int) -> list[Progress]:
-    """Progress of each method, told as progress of the whole in grid points, weighed by what a point costs."""
-    points = sum(map(len, grids)) * videos
-    work = [len(grid) * videos * method.point_cost for method, grid in zip(methods, grids, strict=True)]
+def parts_of(progress: Progress, work: Sequence[float], points: int) -> list[Progress]:
+    """Progress of each part, told as progress of the whole in grid points. work: what each part costs."""
 
     def part(place: int) -> Progress:
         def tell(done: int, total: int) -> None:
@@ -177,4 +174,4 @@ def _parts(progress: Progress, methods: Sequence[Method], grids: Sequence[Grid],
 
         return tell
 
-    return [part(place) for place in range(len(methods))]
+    return [part(place) for place in range(len(work))]
