@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from polypcount.cli import check, demo, doctor, embed, importing, simulate, study, train
+from polypcount.cli import check, demo, doctor, embed, importing, reproduce, simulate, study, train
 from polypcount.cli.texts import harmless
 from polypcount.errors import DataErrors, PolypcountError
 
@@ -24,6 +24,7 @@ for name, verb in (
     ("train", train.train),
     ("embed", embed.embed),
     ("study", study.study),
+    ("reproduce", reproduce.reproduce),
     ("export", importing.export),
     ("doctor", doctor.doctor),
 ):

@@ -1,0 +1,190 @@
+"""`polypcount reproduce`: the paper's tables, from data to numbers beside the published ones."""
+
+import logging
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from polypcount.cli.study import GridPreset
+from polypcount.cli.texts import harmless
+from polypcount.cli.train import Precision
+
+if TYPE_CHECKING:
+    from polypcount.evaluation.tables import Table
+    from polypcount.reproduce import Benchmark
+
+# For two cores and no GPU: the backbone stays as it is, so that its features are computed once.
+_SMALL = (
+    "model.backbone=lite0",
+    "crop.size=128",
+    "crop.scale=2",
+    "optimizer.backbone_factor=0",
+    "optimizer.lr=5e-4",
+    "optimizer.schedule=cosine",
+    "optimizer.warmup=0.1",
+    "data.validation=[]",
+    "data.validation_share=0",
+    "validation.monitor=last",
+)
+_MOST_FRAMES = 16  # of a tracklet in the study; more take longer to draw and encode, and change next to nothing
+_DATASET = "Folder of this dataset."
+
+
+def reproduce(
+    out: Annotated[Path, typer.Option("--out", metavar="OUT", help="Folder for everything.")],
+    real_colon: Annotated[Path | None, typer.Option(metavar="DIR", help=_DATASET)] = None,
+    ldpolypvideo: Annotated[Path | None, typer.Option(metavar="DIR", help=_DATASET)] = None,
+    sun: Annotated[Path | None, typer.Option(metavar="DIR", help=_DATASET)] = None,
+    polypsset: Annotated[Path | None, typer.Option(metavar="DIR", help=_DATASET)] = None,
+    simulated: Annotated[bool, typer.Option("--simulated", help="On rendered procedures instead.")] = False,
+    stills: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="With --simulated: images with masks to animate.")
+    ] = None,
+    identities: Annotated[int, typer.Option(min=1, help="With --simulated: how many polyps to learn from.")] = 170,
+    renders: Annotated[str, typer.Option(help="With --simulated: numbers of renders, such as 0,1,2.")] = "0",
+    rows: Annotated[
+        str, typer.Option(help="Only these rows or tables, such as ours,tpc or table-1; all, if not given.")
+    ] = "",
+    seeds: Annotated[
+        str, typer.Option(help="Train each encoder with each, such as 0,1,2.", show_default="42, simulated 0")
+    ] = "",
+    small: Annotated[
+        bool | None,
+        typer.Option(
+            "--small/--full",
+            help="Lite0 as it is, 128 pixels, what is on top trained; or the recipes of the paper.",
+            show_default="small with --simulated",
+        ),
+    ] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change all recipes, such as --set optimizer.lr=1e-4."),
+    ] = None,
+    budget: Annotated[
+        float | None, typer.Option(metavar="MINUTES", help="For all trainings together, in equal shares.")
+    ] = None,
+    steps: Annotated[int | None, typer.Option(help="Train every encoder so many steps.")] = None,
+    grid: Annotated[
+        GridPreset | None,
+        typer.Option(help="Points to search in studies.", show_default="paper, simulated coarse"),
+    ] = None,
+    target_fpr: Annotated[float, typer.Option(help="False positive rate to work at.")] = 0.05,
+    threads: Annotated[int | None, typer.Option(min=1, help="Cores to use; all, if not given.")] = None,
+    precision: Annotated[Precision, typer.Option(help="Of training: 32, or mixed with bf16 or 16.")] = Precision.FULL,
+    views_at_once: Annotated[
+        int | None, typer.Option(min=1, help="Encode so many views of a batch at a time: less memory, same gradient.")
+    ] = None,
+    download: Annotated[bool, typer.Option("--download", help="Fetch the backbone's weights where needed.")] = False,
+) -> None:
+    """Train, embed and study everything that the paper compares, and write its tables beside the published numbers.
+
+    Stopped and started again, it goes on where it was; what is there is not computed again. Rows can be run one at a
+    time into the same folder.
+    """
+    from polypcount.cli.progress import show_progress
+    from polypcount.errors import DataError, PolypcountError
+
+    try:
+        from polypcount import reproduce as room
+        from polypcount.training import Machine, Stopped
+    except ModuleNotFoundError as problem:
+        raise PolypcountError(f"training needs {problem.name}: pip install 'polypcount[train]'") from None
+    places = {
+        name: place
+        for name, place in zip(room.DATASETS, (real_colon, ldpolypvideo, sun, polypsset), strict=True)
+        if place is not None
+    }
+    if simulated == bool(places):
+        raise DataError("give either --simulated or the folders of the four datasets, see --help")
+    if stills is not None and not simulated:
+        raise DataError("--stills are for --simulated")
+    chosen = _SMALL if small or (small is None and simulated) else ()
+    settings = room.Settings(
+        rows=room.choose_rows(rows.split(",")),
+        seeds=_numbers("--seeds", seeds or ("0" if simulated else "42")),
+        changes=(*chosen, *(changes or ())),
+        study=room.StudySettings((grid or (GridPreset.COARSE if simulated else GridPreset.PAPER)).value, target_fpr),
+        wish=room.Wish(budget, steps),
+        most_frames=_MOST_FRAMES if chosen else 1000,
+        sparse=simulated,
+        threads=threads,
+        machine=Machine(precision=precision.value, views_at_once=views_at_once, readers=threads),
+        download=download,
+    )
+    numbers = _numbers("--renders", renders)
+    room.refuse_unsuitable(out)
+    _show_log()
+    _use_threads(threads)
+
+    def benchmarks() -> "list[Benchmark]":
+        if places:
+            return [room.real_benchmark(places, out / "corpora" / "real", show_progress)]
+        return [
+            room.simulated_benchmark(
+                number, out / "corpora" / f"render-{number}", stills=stills, identities=identities, stage=show_progress
+            )
+            for number in numbers
+        ]
+
+    try:
+        outcome = room.reproduce(benchmarks(), out, settings, show_progress)
+    except Stopped as stopped:
+        typer.echo("polypcount: stopped; the same command goes on from here", err=True)
+        raise typer.Exit(128 + (stopped.signal or signal.SIGINT)) from None
+    except KeyboardInterrupt:
+        typer.echo("polypcount: stopped; the same command goes on from here", err=True)
+        raise
+    for table in outcome.tables.values():
+        _print(table)
+    typer.echo(f"{out}: {', '.join(outcome.tables)} as .md, .csv and .tex, figures, {room.MANIFEST}")
+    for line in outcome.failures:
+        typer.echo(f"polypcount: failed: {harmless(line)}", err=True)
+    if outcome.failures:
+        raise typer.Exit(2)
+
+
+def _numbers(option: str, text: str) -> tuple[int, ...]:
+    from polypcount.errors import DataError
+
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not parts or not all(part.isascii() and part.isdigit() and int(part) < 2**32 for part in parts):
+        raise DataError(f"{option} must be whole numbers from 0, separated by commas, found {text!r}")
+    return tuple(dict.fromkeys(map(int, parts)))
+
+
+def _use_threads(threads: int | None) -> None:
+    if threads is not None:
+        import torch
+
+        torch.set_num_threads(threads)
+
+
+def _show_log() -> None:
+    """One plain line for each stage."""
+
+    class Lines(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            sys.stderr.write(f"{harmless(record.getMessage())}\n")
+
+    log = logging.getLogger("polypcount.reproduce")
+    log.addHandler(Lines())
+    log.setLevel(logging.INFO)
+
+
+def _print(table: "Table") -> None:
+    from rich.console import Console
+    from rich.table import Table as Shown
+
+    shown = Shown(box=None, title=table.title, title_justify="left")
+    titles = ("row", "rule", "FR", "FPR", "pair AUC", "runs", "published FR")
+    for title in titles:
+        shown.add_column(title, justify="left" if title in ("row", "rule") else "right", overflow="fold")
+    for row in table.rows:
+        cells = {title: row[table.header.index(title)] for title in titles}
+        for title in ("FPR", "published FR"):  # the files have the rest
+            cells[title] = cells[title].partition(" ")[0]
+        shown.add_row(*cells.values())
+    Console().print(shown)
