@@ -6,11 +6,15 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
+from polypcount.cli.main import app
 from polypcount.corpus import Corpus, Video, check
+from polypcount.simulate import Looks
 from polypcount.simulate.scene_file import SceneSource
 from polypcount.video import open_video
 from tests.conftest import Run
@@ -25,6 +29,16 @@ def drawn(video: Video, pixels: Path, frame: int) -> float:
     ((_, found),) = open_video(video).frames([frame])
     ((_, expected),) = SceneSource(pixels / f"{video.id}.scene").frames([frame])
     return difference(found, expected)
+
+
+def test_the_page_tells_every_option_and_every_look() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "simulate.md").read_text(encoding="utf-8")
+    told = set(re.findall(r"^\| `(--[a-z-]+)", page, re.MULTILINE))
+    command = get_command(app).commands["simulate"]  # type: ignore[attr-defined]
+    assert told == {name for option in command.params for name in option.opts if name.startswith("--")}
+    looks = [field.name for field in fields(Looks)]
+    assert re.findall(r"^\| `([a-z]+)` \|", page, re.MULTILINE) == looks
+    assert f"Looks({', '.join(looks)})" in page
 
 
 def test_videos(polypcount: Run, tmp_path: Path) -> None:

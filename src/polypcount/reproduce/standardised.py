@@ -1,24 +1,20 @@
 """The baseline that every trained encoder has to beat: a backbone as it was published, each feature standardised."""
 
 import logging
-from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
 
 from polypcount.corpus import Corpus
-from polypcount.encoder import TrackletEncoder, save_encoder, standardised_encoder
+from polypcount.encoder import save_encoder, standardised_encoder
 from polypcount.encoder.embed import evenly
-from polypcount.machine import available_cores
+from polypcount.encoder.engine_onnx import open_frames
+from polypcount.encoder.export import export_encoder
+from polypcount.places import cache_folder
 from polypcount.progress import Progress, no_progress
 from polypcount.training import Recipe
-from polypcount.training.data import split_videos
+from polypcount.training.data import open_crops, training_data
 from polypcount.training.start import new_model
-from polypcount.video.store_build import parts_of
-from polypcount.video.store_part import crops_of, open_part
 
 _log = logging.getLogger(__name__)
 _MOST_CROPS = 4096  # the mean of that many is known to 1/64 of a standard deviation
@@ -30,30 +26,17 @@ def save_standardised(
 ) -> None:
     """Save a `standardised_encoder` of the recipe's backbone and crops, without training.
 
-    It is standardised on crops at even distances among all boxes of known polyps in the videos that the recipe learns
-    from.
+    It is standardised on crops at even distances among those that the recipe would learn from.
     """
     start = new_model(recipe, download=download).eval()
-    learnt, _ = split_videos(corpus, recipe.data, recipe.seed)
-    features = np.concatenate(list(_features(corpus.select(videos=learnt), start, progress)))
+    learnt, _ = training_data(corpus, recipe)
+    store = open_crops(learnt, recipe.crop, cache_folder() / "crops", progress)
+    rows = store.rows[evenly(len(store), _MOST_CROPS)]
+    model, _ = export_encoder(start)
+    frames = open_frames(model, "the backbone", start.spec, None)
+    blocks = np.split(rows, np.arange(_CROPS_AT_ONCE, len(rows), _CROPS_AT_ONCE))
+    features = np.concatenate([frames(store.crops(block)) for block in blocks])
     encoder = standardised_encoder(start.backbone, features, start.spec.preprocessing)
     described = recipe.model_dump(mode="json")
     save_encoder(encoder, folder, recipe=described, data_hash=corpus.content_hash, metrics={"crops": len(features)})
-    _log.info("standardised on %d crops of %d videos", len(features), len(learnt))
-
-
-def _features(corpus: Corpus, encoder: TrackletEncoder, progress: Progress) -> Iterator[NDArray[np.float32]]:
-    """Features of chosen crops, float32[n, f] at a time."""
-    images = encoder.spec.preprocessing
-    mean, std = (torch.tensor(values).view(3, 1, 1) for values in (images.mean, images.std))
-    known = np.flatnonzero(corpus.boxes.polyp >= 0)
-    rows = known[evenly(len(known), _MOST_CROPS)]
-    done = 0
-    for part in parts_of(corpus, rows, images.crop):
-        crops = crops_of(part, open_part(part, available_cores()))
-        while batch := list(islice(crops, _CROPS_AT_ONCE)):
-            pixels = torch.from_numpy(np.stack(batch)).permute(0, 3, 1, 2).float().div_(255)
-            with torch.inference_mode():
-                yield encoder.encode_frames(pixels.sub_(mean).div_(std)).numpy()
-            done += len(batch)
-            progress(done, len(rows))
+    _log.info("standardised on %d crops of %d videos", len(features), len(learnt.corpus.videos))

@@ -24,7 +24,7 @@ NOTES = (
     "probably what the paper prints. 'Selected at' is the FPR on the videos that the parameters were chosen on.",
     "Rules: `closest` takes the FPR nearest to the target, `budget` the lowest FR with an FPR up to it. The published "
     "code does the first; its numbers stand beside both.",
-    "Pair AUC: of telling pairs of tracklets of one polyp from pairs of two by cosine, in a video; mean over the videos "
+    "Pair AUC: of telling pairs of tracklets of one polyp from pairs of two by cosine, in a video; mean over videos "
     "with two polyps. It depends on the encoder alone.",
 )
 

@@ -1,9 +1,25 @@
-"""Procedures with known polyps, for tests, benchmarks and for trying the program without patient data."""
+"""Procedures with known polyps, for tests, benchmarks and for trying the program without patient data.
+
+What draws is loaded when it is first used: it brings a compiler with it, and timelines do not need that.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from polypcount.simulate.appearance import Looks
-from polypcount.simulate.render import render
-from polypcount.simulate.scenes import simulate_scenes
-from polypcount.simulate.still_list import list_stills
 from polypcount.simulate.timeline import TimelineSettings, simulate_timelines
 
+if TYPE_CHECKING:
+    from polypcount.simulate.render import render
+    from polypcount.simulate.scenes import simulate_scenes
+    from polypcount.simulate.still_list import list_stills
+
+_HOME_OF = {"list_stills": "still_list", "render": "render", "simulate_scenes": "scenes"}
+
 __all__ = ["Looks", "TimelineSettings", "list_stills", "render", "simulate_scenes", "simulate_timelines"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'polypcount.simulate' has no attribute {name!r}")
+    return getattr(import_module(f"polypcount.simulate.{_HOME_OF[name]}"), name)

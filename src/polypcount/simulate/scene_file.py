@@ -136,7 +136,7 @@ class SceneSource:
             yield frame, self._scene.draw(frame)
 
     def crop(self, frame: int, xyxy: NDArray[np.float32], rule: CropRule) -> Image:
-        """The crop around a box, drawn in its own size: some 20 times faster than to draw the frame and cut it."""
+        """The crop around a box, drawn in its own size: some 10 times faster than to draw a whole frame and cut it."""
         wanted_frames([frame], self.frame_count, self._path)
         left, top, right, bottom = rule.region(xyxy, self.width, self.height)
         width, height = rule.shown_size(right - left, bottom - top)
