@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import simplejpeg  # type: ignore[import-untyped]
 import torch
 
 from polypcount.encoder import load_encoder, load_torch
@@ -11,6 +12,7 @@ from polypcount.reproduce.encoders import recipe_for
 from polypcount.reproduce.rows import ENCODERS
 from polypcount.reproduce.standardised import save_standardised
 from polypcount.video.opening import open_video
+from polypcount.video.store_part import QUALITY
 from tests.reproduce.conftest import TINY
 
 
@@ -30,8 +32,8 @@ def test_features_of_what_is_learnt_from_have_mean_0_and_deviation_1(
     learnt = corpus.select(videos="001-001")  # the other is of a split that is left out
     assert encoder.description["metrics"]["crops"] == len(learnt.boxes)
     source = open_video(learnt.videos[0], learnt.files, 0)
-    crops = [
-        recipe.crop.crop(frame, box)
+    crops = [  # kept as JPEG, as those that are learnt from
+        simplejpeg.decode_jpeg(simplejpeg.encode_jpeg(recipe.crop.crop(frame, box), quality=QUALITY))
         for (_, frame), box in zip(source.frames(learnt.boxes.frame), learnt.boxes.xyxy, strict=True)
     ]
     features = encoder.encode_frames(np.stack(crops))

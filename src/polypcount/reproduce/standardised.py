@@ -13,7 +13,7 @@ from polypcount.encoder.export import export_encoder
 from polypcount.places import cache_folder
 from polypcount.progress import Progress, no_progress
 from polypcount.training import Recipe
-from polypcount.training.data import open_crops, training_data
+from polypcount.training.data import kept_crops, split_videos
 from polypcount.training.start import new_model
 
 _log = logging.getLogger(__name__)
@@ -26,12 +26,15 @@ def save_standardised(
 ) -> None:
     """Save a `standardised_encoder` of the recipe's backbone and crops, without training.
 
-    It is standardised on crops at even distances among those that the recipe would learn from.
+    It is standardised on crops at even distances among all boxes of known polyps in the videos that the recipe learns
+    from.
     """
     start = new_model(recipe, download=download).eval()
-    learnt, _ = training_data(corpus, recipe)
-    store = open_crops(learnt, recipe.crop, cache_folder() / "crops", progress)
-    rows = store.rows[evenly(len(store), _MOST_CROPS)]
+    learnt, _ = split_videos(corpus, recipe.data, recipe.seed)
+    chosen = corpus.select(videos=learnt)
+    known = np.flatnonzero(chosen.boxes.polyp >= 0)
+    store = kept_crops(chosen, known, recipe.crop, cache_folder() / "crops", progress)
+    rows = known[evenly(len(known), _MOST_CROPS)]
     model, _ = export_encoder(start)
     frames = open_frames(model, "the backbone", start.spec, None)
     blocks = np.split(rows, np.arange(_CROPS_AT_ONCE, len(rows), _CROPS_AT_ONCE))
@@ -39,4 +42,4 @@ def save_standardised(
     encoder = standardised_encoder(start.backbone, features, start.spec.preprocessing)
     described = recipe.model_dump(mode="json")
     save_encoder(encoder, folder, recipe=described, data_hash=corpus.content_hash, metrics={"crops": len(features)})
-    _log.info("standardised on %d crops of %d videos", len(features), len(learnt.corpus.videos))
+    _log.info("standardised on %d crops of %d videos", len(features), len(learnt))

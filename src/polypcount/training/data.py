@@ -104,17 +104,22 @@ def split_videos(corpus: Corpus, settings: DataSettings, seed: int) -> tuple[lis
 
 
 def open_crops(data: TrainingData, rule: CropRule, folder: Path, progress: Progress = no_progress) -> CropStore:
-    """The crops of one side, cut where they are not there yet, in a folder of their own by content.
+    """The crops of one side, cut where they are not there yet.
 
     Where most boxes are needed all are cut, so that recipes which differ in their samplers share the crops.
     """
     rows, known = data.rows, np.flatnonzero(data.corpus.boxes.polyp >= 0)
     if 2 * len(rows) > len(known):
         rows = np.union1d(rows, known)
-    digest = hashlib.sha256(f"{data.corpus.content_hash}\n{rule.fingerprint}\n".encode() + rows.tobytes())
+    return kept_crops(data.corpus, rows, rule, folder, progress)
+
+
+def kept_crops(corpus: Corpus, rows: Rows, rule: CropRule, folder: Path, progress: Progress = no_progress) -> CropStore:
+    """The crops of box rows, rising, in a folder of their own by content."""
+    digest = hashlib.sha256(f"{corpus.content_hash}\n{rule.fingerprint}\n".encode() + rows.tobytes())
     place = folder / digest.hexdigest()[:32]
     try:
-        return build_store(data.corpus, rows, rule, place, progress)
+        return build_store(corpus, rows, rule, place, progress)
     except OSError as problem:
         raise FileError(
             f"{place}: crops cannot be kept there ({problem.strerror}); POLYPCOUNT_CACHE moves the cache"
