@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 # For two cores and no GPU: the backbone stays as it is, so that its features are computed once.
 _SMALL = (
     "model.backbone=lite0",
+    "model.layers=2",
+    "model.ff=512",
     "crop.size=128",
     "crop.scale=2",
     "optimizer.backbone_factor=0",
