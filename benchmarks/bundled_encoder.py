@@ -135,10 +135,10 @@ def sequence_vectors(corpus: Corpus, encoder: Encoder, cache: Path) -> tuple[NDA
     return found.vectors, found.video
 
 
-def pseudo_procedures(sequences: int) -> list[NDArray[np.int64]]:
-    """Draws of 3 to 5 sequences."""
-    rng = np.random.default_rng(0)
-    return [rng.permutation(sequences)[: rng.integers(3, 6)] for _ in range(DRAWS)]
+def pseudo_procedures(sequences: NDArray[np.int64], draws: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
+    """Draws of 3 to 5 different ones of these sequences."""
+    members = np.unique(sequences)
+    return [rng.permutation(members)[: rng.integers(3, 6)] for _ in range(draws)]
 
 
 def real_auc(vectors: NDArray[np.float32], sequence: NDArray[np.int32], draws: Sequence[NDArray[np.int64]]) -> float:
@@ -151,10 +151,16 @@ def real_auc(vectors: NDArray[np.float32], sequence: NDArray[np.int32], draws: S
 
 
 def interval(values: Sequence[float]) -> str:
-    """Mean with its 95 % bootstrap interval."""
+    """Mean over procedures with its 95 % bootstrap interval."""
     rng = np.random.default_rng(0)
     drawn = np.asarray(values)[rng.integers(len(values), size=(2000, len(values)))].mean(axis=1)
-    return f"{np.mean(values):.3f} [{np.quantile(drawn, 0.025):.3f}, {np.quantile(drawn, 0.975):.3f}]"
+    return spanned(float(np.mean(values)), drawn)
+
+
+def spanned(value: float, resampled: NDArray[np.float64]) -> str:
+    """A value with the middle 95 % of what it was over bootstrap samples."""
+    low, high = np.quantile(resampled, [0.025, 0.975])
+    return f"{value:.3f} [{low:.3f}, {high:.3f}]"
 
 
 def judge(encoders: dict[str, Encoder], simulated: dict[str, Corpus], real: Corpus, cache: Path) -> dict[str, Any]:
@@ -167,16 +173,15 @@ def judge(encoders: dict[str, Encoder], simulated: dict[str, Corpus], real: Corp
             less = np.subtract(found[name], found[names[0]]).tolist()
             table.setdefault(name, {})[title] = {"auc": interval(found[name]), "difference": interval(less)}
     vectors = {name: sequence_vectors(real, encoder, cache) for name, encoder in encoders.items()}
-    count = len(real.videos)
+    draws = pseudo_procedures(np.arange(len(real.videos)), DRAWS, np.random.default_rng(0))
     rng = np.random.default_rng(1)
-    resampled = [np.unique(rng.integers(count, size=count)) for _ in range(300)]
+    again = [pseudo_procedures(rng.integers(len(real.videos), size=len(real.videos)), 20, rng) for _ in range(200)]
+    aucs = {name: real_auc(*vectors[name], draws) for name in names}
+    resampled = {name: np.array([real_auc(*vectors[name], some) for some in again]) for name in names}
     for name in names:
-        mine = real_auc(*vectors[name], pseudo_procedures(count))
-        less = [real_auc(*vectors[name], [b]) - real_auc(*vectors[names[0]], [b]) for b in resampled]
-        low, high = np.quantile(less, [0.025, 0.975])
         table[name]["CVC-ClinicDB"] = {
-            "auc": f"{mine:.3f}",
-            "difference": f"{np.mean(less):+.3f} [{low:+.3f}, {high:+.3f}]",
+            "auc": spanned(aucs[name], resampled[name]),
+            "difference": spanned(aucs[name] - aucs[names[0]], resampled[name] - resampled[names[0]]),
         }
     for name, row in table.items():
         for title, cell in row.items():
@@ -265,6 +270,7 @@ def main() -> None:
     parser.add_argument("--name", default="bundled")
     parser.add_argument("--bundle", type=Path)
     given = parser.parse_args()
+    given.out /= "tune" if given.tune else "final"
     stills = list_stills(given.kvasir_seg)
     learnt = [still for k, still in enumerate(stills) if k % 3]
     judged, sequences, held = stills[::3], (15, 29), (1, 14)

@@ -122,7 +122,7 @@ def test_weights_are_never_lost(saved: Path, tmp_path: Path) -> None:
 
 def test_a_large_encoder_is_not_bundled(original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bundle, "LARGEST_BYTES", 1 << 10)
-    with pytest.raises(DataError, match=r"may have 0 MiB, found .* \(frame.onnx .* MiB, sequence.onnx .* MiB\)"):
+    with pytest.raises(DataError, match=r"may have 0 MB, found .* \(frame.onnx .* MB, sequence.onnx .* MB\)"):
         make_bundle(original, tmp_path / "large")
     assert not (tmp_path / "large").exists()
 

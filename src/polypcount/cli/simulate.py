@@ -63,12 +63,15 @@ def simulate(
     """
     from polypcount.cli.output import refuse_existing
     from polypcount.cli.texts import parse_size
+    from polypcount.errors import DataError
     from polypcount.simulate import TimelineSettings
 
     width, height = parse_size(size)
     if not _is_unfinished(out):
         refuse_existing(out, force)
     settings = TimelineSettings(width=width, height=height, minutes=minutes or None)
+    if timelines_only and stills is not None:
+        raise DataError("--stills are for pixels, and --timelines-only has none; leave one of them out")
     if timelines_only:
         corpus, told = _timelines(procedures, seed, like.value, settings), "no pixels"
     else:

@@ -17,7 +17,7 @@ from polypcount.errors import DataError, FileError
 from polypcount.whole import whole_file
 
 POINTS = "operating-points.json"
-LARGEST_BYTES = 20 << 20
+LARGEST_BYTES = 20_000_000
 _FORMAT, _FORMAT_VERSION = "polypcount-operating-points", 1
 
 
@@ -33,7 +33,7 @@ def bundled_folder() -> Path:
 
 
 def make_bundle(run: str | Path, out: str | Path, operating_points: Mapping[str, Any] | None = None) -> Path:
-    """Write an encoder without its torch weights, of at most 20 MiB; returns the folder.
+    """Write an encoder without its torch weights, of at most 20 MB; returns the folder.
 
     Args:
         run: an encoder folder; its files are checked against their hashes.
@@ -44,9 +44,9 @@ def make_bundle(run: str | Path, out: str | Path, operating_points: Mapping[str,
     described, _, models = read_onnx(Path(run))
     models = {name: models[name] for name in (FRAME, SEQUENCE)}
     if (size := sum(map(len, models.values()))) > LARGEST_BYTES:
-        sizes = ", ".join(f"{name} {len(content) / 2**20:.1f} MiB" for name, content in models.items())
+        sizes = ", ".join(f"{name} {len(content) / 1e6:.1f} MB" for name, content in models.items())
         raise DataError(
-            f"{run}: a bundled encoder may have {LARGEST_BYTES >> 20} MiB, found {size / 2**20:.1f} ({sizes}); "
+            f"{run}: a bundled encoder may have {LARGEST_BYTES / 1e6:.0f} MB, found {size / 1e6:.1f} ({sizes}); "
             "train one with a smaller backbone, or fewer or narrower layers"
         )
     points = None

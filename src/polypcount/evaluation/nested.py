@@ -15,8 +15,8 @@ from polypcount.evaluation.candidates import Candidate, checked_grids, default_c
 from polypcount.evaluation.folds import FprAverage, Means, Swept, check_average, rule_study
 from polypcount.evaluation.leave_one_out import parts_of
 from polypcount.evaluation.scenes import StudyVideo, kept_in_study, study_videos
-from polypcount.evaluation.selection import _TIE, RULES, _lowest, check_target, choose
-from polypcount.evaluation.study import Fold, RuleStudy, _defined, _fold
+from polypcount.evaluation.selection import RULES, TIE, check_target, choose, lowest_of
+from polypcount.evaluation.study import Fold, RuleStudy, defined, fold_values
 from polypcount.evaluation.sweeps import sweep_videos
 from polypcount.progress import Progress, no_progress
 
@@ -64,7 +64,7 @@ class NestedStudy:
                             "inner": {
                                 name: {"fr": fr, "fpr": fpr} for name, (fr, fpr) in zip(names, inner, strict=True)
                             },
-                            **_fold(fold),
+                            **fold_values(fold),
                         }
                         for fold, chosen, inner in zip(
                             rule.folds, self.chosen[rule.rule], self.inner[rule.rule].tolist(), strict=True
@@ -75,7 +75,7 @@ class NestedStudy:
             ],
             "provenance": self.provenance.to_dict(),
         }
-        return _defined(plain)  # type: ignore[no-any-return]
+        return defined(plain)  # type: ignore[no-any-return]
 
 
 def nested_leave_one_out(
@@ -168,8 +168,8 @@ def _best(fr: Floats, fpr: Floats, target_fpr: float) -> int:
 
     fr, fpr: [candidates].
     """
-    within = np.flatnonzero(fpr <= max(target_fpr, fpr.min()) + _TIE)
-    return int(_lowest(within, fr)[0])
+    within = np.flatnonzero(fpr <= max(target_fpr, fpr.min()) + TIE)
+    return int(lowest_of(within, fr)[0])
 
 
 def _sweep(

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from polypcount.clustering import Grid, Method, Preset
+from polypcount.clustering.base import completed
 from polypcount.corpus import Embeddings
 from polypcount.errors import DataError
 from polypcount.evaluation.folds import FprAverage, Swept, check_average
@@ -57,7 +58,9 @@ def operating_point(
         videos += study_videos(kept, cannot_link=cannot_link)
     if not videos:
         raise DataError("an operating point is chosen on videos, and there are none with a tracklet")
-    points = method.grid(grid) if isinstance(grid, str) else grid
+    if len({one.encoder for one in sets}) > 1:
+        raise DataError("vectors of different encoders cannot share an operating point; embed all with the same one")
+    points = method.grid(grid) if isinstance(grid, str) else completed(method, grid)
     swept = Swept(method, points, videos, sweep_videos(method, videos, points, threads=threads), fpr_average)
     fr, fpr = swept.means.without()
     chosen = choose(fr, fpr, target_fpr, rule)

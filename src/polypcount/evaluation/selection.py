@@ -10,7 +10,7 @@ from polypcount.errors import DataError
 Floats = NDArray[np.float64]
 Rule = Literal["closest", "budget"]
 RULES: tuple[Rule, ...] = get_args(Rule)
-_TIE = 1e-12  # below this, two means differ by the order in which they were summed up
+TIE = 1e-12  # below this, two means differ by the order in which they were summed up
 
 
 def check_target(target_fpr: float) -> None:
@@ -39,13 +39,13 @@ def choose(fr: Floats, fpr: Floats, target_fpr: float, rule: Rule) -> int:
         )
     points = np.arange(len(fr))
     if rule == "closest":
-        merging = points[fpr > _TIE]
-        points = _lowest(merging if len(merging) else points, np.abs(fpr - target_fpr))
-        points = _lowest(points, fr)
+        merging = points[fpr > TIE]
+        points = lowest_of(merging if len(merging) else points, np.abs(fpr - target_fpr))
+        points = lowest_of(points, fr)
     else:
-        within = points[fpr <= target_fpr + _TIE]
-        points = _lowest(within if len(within) else _lowest(points, fpr), fr)
-        points = _lowest(points, fpr)
+        within = points[fpr <= target_fpr + TIE]
+        points = lowest_of(within if len(within) else lowest_of(points, fpr), fr)
+        points = lowest_of(points, fpr)
     return int(points[(len(points) - 1) // 2])
 
 
@@ -55,10 +55,10 @@ def front(fr: Floats, fpr: Floats) -> NDArray[np.int64]:
     order = order[~(np.isnan(fr) | np.isnan(fpr))[order]]
     lowest = np.minimum.accumulate(fr[order])
     better = np.ones(len(order), bool)
-    better[1:] = fr[order][1:] < lowest[:-1] - _TIE
+    better[1:] = fr[order][1:] < lowest[:-1] - TIE
     return np.asarray(order[better])
 
 
-def _lowest(points: NDArray[np.int64], values: Floats) -> NDArray[np.int64]:
+def lowest_of(points: NDArray[np.int64], values: Floats) -> NDArray[np.int64]:
     """Those of the points at which the values are lowest."""
-    return np.asarray(points[values[points] <= values[points].min() + _TIE])
+    return np.asarray(points[values[points] <= values[points].min() + TIE])

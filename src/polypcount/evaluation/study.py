@@ -132,7 +132,7 @@ class Study:
             "methods": [_method(study) for study in self.methods],
             "provenance": self.provenance.to_dict(),
         }
-        return _defined(plain)  # type: ignore[no-any-return]
+        return defined(plain)  # type: ignore[no-any-return]
 
 
 def _method(study: MethodStudy) -> dict[str, Any]:
@@ -149,14 +149,15 @@ def _method(study: MethodStudy) -> dict[str, Any]:
                 "scores": {name: asdict(mean) for name, mean in rule.scores.items()},
                 "parameters": {name: asdict(mean) for name, mean in rule.parameters.items()},
                 "selected_fpr": asdict(rule.selected_fpr),
-                "folds": [_fold(fold) for fold in rule.folds],
+                "folds": [fold_values(fold) for fold in rule.folds],
             }
             for rule in study.rules
         ],
     }
 
 
-def _fold(fold: Fold) -> dict[str, Any]:
+def fold_values(fold: Fold) -> dict[str, Any]:
+    """A fold as JSON values, with NaN for what is undefined."""
     return {
         "video": fold.video,
         "point": fold.point,
@@ -169,10 +170,10 @@ def _fold(fold: Fold) -> dict[str, Any]:
     }
 
 
-def _defined(value: Any) -> Any:
+def defined(value: Any) -> Any:
     """The same with None for NaN, which JSON does not have."""
     if isinstance(value, Mapping):
-        return {name: _defined(part) for name, part in value.items()}
+        return {name: defined(part) for name, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_defined(part) for part in value]
+        return [defined(part) for part in value]
     return None if isinstance(value, float) and math.isnan(value) else value

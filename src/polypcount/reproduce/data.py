@@ -74,10 +74,11 @@ def simulated_benchmark(
     render: number of the render; another one has other procedures. stills: folder of images with masks to animate.
     identities: how many polyps to learn from.
     """
-    from polypcount.simulate.scenes import BENCHMARK_VERSION, write_benchmark
+    from polypcount.simulate.scene_file import FORMAT_VERSION
+    from polypcount.simulate.scenes import write_benchmark
 
     asked = {
-        "version": BENCHMARK_VERSION,
+        "version": FORMAT_VERSION,
         "render": render,
         "stills": None if stills is None else os.path.abspath(stills),
         "identities": identities,

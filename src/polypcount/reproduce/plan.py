@@ -3,6 +3,7 @@
 A plan is kept in a file, so that a run that goes on, or adds rows, seeds and renders, trains them all alike.
 """
 
+import fcntl
 import logging
 import math
 import tempfile
@@ -93,12 +94,22 @@ class Plan:
             entry |= {"seconds_of_step": step, "seconds_after_epoch": after_epoch}
             fixed = isinstance(recipe.sampler, PolypViewSettings)
             affordable = affordable_steps(self._mine["share_seconds"], step, after_epoch, natural if fixed else None)
-            steps = max(1, min(affordable, recipe.epochs * natural))
+            # Epochs of pair samplers take each polyp once, far fewer steps than others have: only those are a limit.
+            steps = max(1, min(affordable, recipe.epochs * natural) if fixed else affordable)
             _log.info("%s: %.3f s a step, so %d steps", name, step, steps)
         entry["changes"] = length_changes(recipe, steps, natural)
-        self._mine["encoders"][_key(recipe)] = entry
-        write_json(self.file, self._plans)
-        return list(entry["changes"])
+        return list(self._agreed(_key(recipe), entry)["changes"])
+
+    def _agreed(self, key: str, entry: dict[str, Any]) -> dict[str, Any]:
+        """The entry as it is in the file: another call into the same folder may have been quicker."""
+        name = self.wish.name or ""
+        with self.file.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self._plans = {**self._plans, **(read_json(self.file) if self.file.exists() else {})}
+            self._mine = self._plans.setdefault(name, self._mine)
+            found: dict[str, Any] = self._mine["encoders"].setdefault(key, entry)
+            write_json(self.file, self._plans)
+        return found
 
 
 def batches_of(recipe: Recipe, corpus: Corpus) -> int:

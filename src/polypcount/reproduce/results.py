@@ -23,6 +23,7 @@ from polypcount.evaluation import (
 from polypcount.evaluation.candidates import checked_grids
 from polypcount.evaluation.candidates import told as candidate_told
 from polypcount.evaluation.scenes import kept_in_study
+from polypcount.evaluation.study import defined
 from polypcount.progress import Progress, no_progress
 from polypcount.reproduce.kept import read_json
 from polypcount.reproduce.rows import NESTED, Row
@@ -111,7 +112,7 @@ def study_row(
         "settings": {**asdict(settings), "min_frames": MIN_FRAMES},
         "embeddings": vectors.content_hash,
         "encoder": vectors.encoder,
-        "pairs": {"auroc_of_videos": _defined(asdict(mean_of([])))} if row.method == "none" else _pairs(vectors),
+        "pairs": {"auroc_of_videos": defined(asdict(mean_of([])))} if row.method == "none" else _pairs(vectors),
         "rules": [_rule(rule) for rule in rules],
         **told,
     }
@@ -157,24 +158,19 @@ def _pairs(vectors: Embeddings) -> dict[str, Any]:
         rows = kept.of_video(place)
         each[video.id] = reidentification_scores(kept.vectors[rows], kept.polyp[rows]).auroc
     return {
-        **_defined(asdict(found)),
-        "auroc_of_videos": _defined(asdict(mean_of(list(each.values())))),
-        "videos": _defined(each),
+        **defined(asdict(found)),
+        "auroc_of_videos": defined(asdict(mean_of(list(each.values())))),
+        "videos": defined(each),
     }
 
 
 def _rule(rule: RuleStudy) -> dict[str, Any]:
     return {
         "rule": rule.rule,
-        "scores": {name: _defined(asdict(mean)) for name, mean in rule.scores.items()},
-        "selected_fpr": _defined(asdict(rule.selected_fpr)),
-        "parameters": {name: _defined(asdict(mean)) for name, mean in rule.parameters.items()},
+        "scores": {name: defined(asdict(mean)) for name, mean in rule.scores.items()},
+        "selected_fpr": defined(asdict(rule.selected_fpr)),
+        "parameters": {name: defined(asdict(mean)) for name, mean in rule.parameters.items()},
         "videos": [
             {"video": fold.video, "parameters": dict(fold.parameters), **fold.scores.to_dict()} for fold in rule.folds
         ],
     }
-
-
-def _defined(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The same with None for NaN, which JSON does not have."""
-    return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in values.items()}

@@ -47,6 +47,10 @@ def render(
                 done += stop - start
             else:
                 tasks.append((scene, target, start, stop, threads))
+        if form == "jpg" and target.is_dir():  # of a longer procedure that was here before
+            for file in target.glob("*.jpg"):
+                if file.stem.isdigit() and int(file.stem) >= video.frame_count:
+                    file.unlink()
         videos.append(dataclasses.replace(video, source=str(target)))
     total = sum(video.frame_count for video in videos)
     progress(done, total)

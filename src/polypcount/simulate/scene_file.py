@@ -27,6 +27,7 @@ from polypcount.video.crop import padded
 from polypcount.video.frames import Image, refuse_large, wanted_frames
 from polypcount.whole import whole_file
 
+# To be raised with every change of what is drawn: it is in the file, so that whatever was made from it is made anew.
 FORMAT, FORMAT_VERSION = "polypcount-scene", 1
 SUFFIX = ".scene"
 _LARGEST_BYTES = 1 << 20

@@ -19,7 +19,6 @@ from polypcount.simulate.timeline import TimelineSettings, simulate_timeline
 from polypcount.workers import in_processes
 
 LEARN_STEP = 4  # every fourth frame, as the paper looks at tracklets
-BENCHMARK_VERSION = 1  # higher where another version draws or lays out the same benchmark differently
 
 
 def simulate_scenes(

@@ -18,12 +18,15 @@ from polypcount.video.images import read_image
 
 _ALIKE = 0.75  # how far the colour is drawn to that of the patient
 _LARGEST_HIGHLIGHT = 0.02 * SIDE**2
+_LEAST_SHOWN = 0.2  # of the polyp
 _EVENED = 0.7  # how much of the still's own light is taken out
 
 
 def still_polyp(image: Path, mask: Path, patient: Patient) -> Patch:
     """The largest polyp of a still, in the colouring of a patient."""
     pixels, marked, usable = _cut_out(image, mask)
+    if usable[marked].mean() < _LEAST_SHOWN:
+        raise FileError(f"{image}: too little of its polyp can be seen for it to be animated; leave this still out")
     light = np.square(pixels)
     holes = ~usable | _highlights(pixels)
     light = _filled(light, holes)
