@@ -75,7 +75,7 @@ def test_frame_k_is_what_the_scene_draws(scenes: Corpus, rendered: dict[Form, Co
 def test_several_processes_give_the_same_bytes_as_one(
     scenes: Corpus, rendered: dict[Form, Corpus], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: Form
 ) -> None:
-    monkeypatch.setattr(sys.modules["polypcount.simulate.render"], "_FRAMES_A_TASK", 100)
+    monkeypatch.setattr(sys.modules["polypcount.simulate.rendering"], "_FRAMES_A_TASK", 100)
     heard: list[tuple[int, int]] = []
     corpus = copied(scenes if form == "mp4" else first_of(scenes), tmp_path)
     render(corpus, form, processes=2, progress=lambda *told: heard.append(told))

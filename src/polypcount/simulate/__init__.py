@@ -10,11 +10,11 @@ from polypcount.simulate.appearance import Looks
 from polypcount.simulate.timeline import TimelineSettings, simulate_timelines
 
 if TYPE_CHECKING:
-    from polypcount.simulate.render import render
+    from polypcount.simulate.rendering import render
     from polypcount.simulate.scenes import simulate_scenes
     from polypcount.simulate.still_list import list_stills
 
-_HOME_OF = {"list_stills": "still_list", "render": "render", "simulate_scenes": "scenes"}
+_HOME_OF = {"list_stills": "still_list", "render": "rendering", "simulate_scenes": "scenes"}
 
 __all__ = ["Looks", "TimelineSettings", "list_stills", "render", "simulate_scenes", "simulate_timelines"]
 
