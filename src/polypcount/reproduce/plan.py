@@ -20,7 +20,7 @@ from polypcount.reproduce.data import Benchmark, Stage, silent
 from polypcount.reproduce.kept import key_of, read_json, write_json
 from polypcount.training import Machine, Moment, Recipe, load_recipe, recipe_text, train
 from polypcount.training.data import training_data
-from polypcount.training.samplers import PolypViewSettings
+from polypcount.training.samplers import PolypViewSettings, SegmentSettings
 
 _log = logging.getLogger(__name__)
 _EPOCHS = 10  # TPC's curriculum goes over five
@@ -94,8 +94,7 @@ class Plan:
             entry |= {"seconds_of_step": step, "seconds_after_epoch": after_epoch}
             fixed = isinstance(recipe.sampler, PolypViewSettings)
             affordable = affordable_steps(self._mine["share_seconds"], step, after_epoch, natural if fixed else None)
-            # Epochs of pair samplers take each polyp once, far fewer steps than others have: only those are a limit.
-            steps = max(1, min(affordable, recipe.epochs * natural) if fixed else affordable)
+            steps = max(1, min(affordable, longest(recipe, benchmark.learn, natural)))
             _log.info("%s: %.3f s a step, so %d steps", name, step, steps)
         entry["changes"] = length_changes(recipe, steps, natural)
         return list(self._agreed(_key(recipe), entry)["changes"])
@@ -116,6 +115,19 @@ def batches_of(recipe: Recipe, corpus: Corpus) -> int:
     """Batches that the sampler gives in its first epoch."""
     learning, _ = training_data(corpus, recipe)
     return sum(1 for _ in learning.sampler.batches(0))
+
+
+def longest(recipe: Recipe, corpus: Corpus, natural: int) -> int:
+    """Steps of as many epochs as the recipe has. natural: batches that an epoch has by itself.
+
+    Epochs of pair samplers take each polyp once, far fewer steps than those of others; so theirs are counted as long as
+    it takes to show as many frames as there are boxes.
+    """
+    sampler = recipe.sampler
+    if not isinstance(sampler, PolypViewSettings):
+        frames = 2 * sampler.samples * (sampler.length if isinstance(sampler, SegmentSettings) else 1)
+        natural = max(natural, math.ceil(len(corpus.boxes) / frames))
+    return recipe.epochs * natural
 
 
 def affordable_steps(seconds: float, step: float, after_epoch: float, most: int | None) -> int:
