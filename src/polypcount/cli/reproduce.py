@@ -31,7 +31,7 @@ _SMALL = (
     "data.validation_share=0",
     "validation.monitor=last",
 )
-_MOST_FRAMES = 16  # of a tracklet in the study; more take longer to draw and encode, and change next to nothing
+_MOST_FRAMES = 16  # of a tracklet in the study: all of every fourth would take three times as long to draw and encode
 _DATASET = "Folder of this dataset."
 
 
