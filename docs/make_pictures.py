@@ -1,42 +1,33 @@
-"""Draw the pictures of the documentation from runs of the program.
+"""Draw the picture of the README: the report of `polypcount demo`, as a browser shows it.
 
-Run: .venv/bin/python docs/make_pictures.py
+Needs chromium and the test extra. Run: .venv/bin/python docs/make_pictures.py
 """
 
-import io
+import shutil
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
-from rich.console import Console
-
-from polypcount.cli.demo import show
+from PIL import Image
+from playwright.sync_api import sync_playwright
 
 HERE = Path(__file__).parent / "images"
-
-# Like rich's own frame for terminal pictures, but with the reader's monospace font instead of one from the web.
-FRAME = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">
-<title>Output of polypcount demo</title>
-<style>
-.{unique_id}-matrix {{ font-family: ui-monospace, Menlo, Consolas, monospace; font-size: {char_height}px; \
-line-height: {line_height}px; }}
-{styles}
-</style>
-<defs><clipPath id="{unique_id}-clip-terminal">
-<rect x="0" y="0" width="{terminal_width}" height="{terminal_height}"/></clipPath>{lines}</defs>
-<rect fill="#1e1e2e" width="100%" height="100%" rx="8"/>
-<g transform="translate({terminal_x}, {terminal_y})" clip-path="url(#{unique_id}-clip-terminal)">
-{backgrounds}<g class="{unique_id}-matrix">{matrix}</g></g>
-</svg>
-"""
+WIDTH, HEIGHT = 1120, 1560  # down to the end of the cards
 
 
 def main() -> None:
-    """Write docs/images/demo.svg."""
-    console = Console(record=True, width=110, file=io.StringIO(), force_terminal=True, color_system="truecolor")
-    console.print("$ polypcount demo", style="bold green", highlight=False)
-    show(console, seed=8)
-    HERE.mkdir(exist_ok=True)
-    drawing = console.export_svg(title="polypcount demo", code_format=FRAME, unique_id="demo")
-    (HERE / "demo.svg").write_text(drawing, encoding="utf-8")
+    """Write docs/images/report.png."""
+    program = Path(sys.executable).with_name("polypcount")
+    with tempfile.TemporaryDirectory() as place, sync_playwright() as player:
+        subprocess.run([program, "demo", "--out", f"{place}/demo"], check=True)
+        browser = player.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
+        page.goto(Path(f"{place}/demo/report/report.html").as_uri())
+        page.screenshot(path=f"{place}/report.png")
+        browser.close()
+        # A palette halves the file, and nothing is to be measured in it.
+        Image.open(f"{place}/report.png").convert("RGB").quantize(192).save(HERE / "report.png", optimize=True)
 
 
 if __name__ == "__main__":

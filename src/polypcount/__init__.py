@@ -10,6 +10,7 @@ from polypcount.version import __version__
 
 if TYPE_CHECKING:
     from polypcount.corpus import Corpus, Embeddings, check, concatenate
+    from polypcount.counting import Counter, count
     from polypcount.encoder import embed, load_encoder
     from polypcount.errors import PolypcountError
     from polypcount.evaluation import leave_one_out
@@ -23,6 +24,8 @@ _HOME_OF = {
     "Corpus": "polypcount.corpus",
     "Embeddings": "polypcount.corpus",
     "check": "polypcount.corpus",
+    "Counter": "polypcount.counting",
+    "count": "polypcount.counting",
     "concatenate": "polypcount.corpus",
     "embed": "polypcount.encoder",
     "load_encoder": "polypcount.encoder",
@@ -39,11 +42,13 @@ _HOME_OF = {
 
 __all__ = [
     "Corpus",
+    "Counter",
     "Embeddings",
     "PolypcountError",
     "__version__",
     "check",
     "concatenate",
+    "count",
     "embed",
     "fragments",
     "leave_one_out",

@@ -1,80 +1,88 @@
-"""`polypcount demo`: what a procedure is made of, on a simulated one."""
+"""`polypcount demo`: a procedure drawn, counted and reported on, with nothing but what is installed."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from polypcount.corpus import Corpus
 
-    from polypcount.corpus import Corpus, Tracklets
-
-_BLOCKS, _PLAIN_BLOCKS = " ▁▂▃▄▅▆▇█", " .:-=+*#@"
-_MIN_FRAMES = 30
-_TABLE_WIDTH = 55  # of the columns before the one that shows when
+_SEED = 17
+_MINUTES = 0.75
 
 
 def demo(
-    seed: Annotated[int, typer.Option(min=0, help="Another seed, another procedure.")] = 8,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="New folder.", show_default="polypcount-demo")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Another seed, another procedure.")] = _SEED,
 ) -> None:
-    """Simulate a procedure, check it, and show what is in it. Needs no data, no network and no GPU.
+    """Draw a short procedure, count its polyps, and write a report. Needs no data, no network and no GPU.
 
-    The polyps shown are the simulation's own, known from the start: nothing is counted.
+    What is drawn is synthetic. The boxes are those of the simulation without their polyps, as a detector would give
+    them; how many polyps there really are is said beside the count.
     """
-    from rich.console import Console
+    from polypcount.cli.progress import show_progress
+    from polypcount.counting import count
+    from polypcount.errors import FileError
+    from polypcount.importers import write_boxes
 
-    show(Console(), seed)
-
-
-def show(console: "Console", seed: int) -> None:
-    """Print the demonstration."""
-    from polypcount.corpus import check
-    from polypcount.simulate import simulate_timelines
-    from polypcount.tracking import link_tracklets
-
-    corpus = simulate_timelines(1, seed, like="study")
-    check(corpus).raise_if_bad()
-    tracklets = link_tracklets(corpus.boxes)
-    video = corpus.videos[0]
-    seconds = video.frame_count / (video.fps or 1)
-    console.print(
-        f"A simulated procedure of {seconds // 60:.0f} min {seconds % 60:02.0f} s, "
-        f"{video.frame_count:,} frames at {video.fps:g} per second, without pixels. Checked: nothing wrong.",
-        highlight=False,
+    folder = out or _new_folder()
+    if folder.exists():
+        raise FileError(f"{folder} exists already; choose a new folder")
+    corpus = _drawn(folder, seed)
+    video, boxes = corpus.videos[0], _without_polyps(corpus)
+    write_boxes(boxes, "csv", folder / "boxes")
+    recording = Path(str(video.source))
+    with show_progress("counting: frames") as progress:
+        report = count(recording, boxes, progress=progress)
+    report.save(folder / "report")
+    truth = len(corpus.polyps)
+    right = "as many as there are" if report.count == truth else f"there are {truth}"
+    span = f"{report.interval.low} to {report.interval.high}"
+    typer.echo(
+        f"Counted {report.count} distinct polyps ({report.interval.level:.0%} interval {span}) in "
+        f"{len(report.tracklets)} tracklets: {right}."
     )
-    blocks = _BLOCKS if console.encoding.startswith("utf") else _PLAIN_BLOCKS
-    console.print(_table(corpus, tracklets, max(console.width - _TABLE_WIDTH, 20), blocks))
-    one = len(corpus.polyps) == 1
-    lost = "polyp and found it" if one else f"{len(corpus.polyps)} polyps and found them"
-    console.print(
-        f"The camera lost the {lost} again so often that there are {len(tracklets)} tracklets. "
-        "Counting means to find out which of those belong together. This demo has not counted: the polyps "
-        "above are those that the simulation put in.",
-        highlight=False,
+    typer.echo(f"recording: {recording}\nboxes:     {folder / 'boxes'}\nreport:    {folder / 'report' / 'report.html'}")
+    typer.echo("The same for a recording of yours: polypcount count case.mp4 --boxes case.json")
+
+
+def _new_folder() -> Path:
+    """polypcount-demo in the current folder, or with the first number that is free."""
+    folder, number = Path("polypcount-demo"), 1
+    while folder.exists():
+        number += 1
+        folder = Path(f"polypcount-demo-{number}")
+    return folder
+
+
+def _drawn(folder: Path, seed: int) -> "Corpus":
+    from polypcount.cli.progress import show_progress
+    from polypcount.simulate import TimelineSettings, render, simulate_scenes
+
+    # Short, and with polyps that are lost and found again within it.
+    settings = TimelineSettings(
+        width=640,
+        height=512,
+        minutes=_MINUTES,
+        run_seconds=2.0,
+        run_spread=0.25,
+        lost_seconds=1.0,
+        lost_spread=0.5,
+        more_episodes=0.9,
+        late_return=0.5,
     )
+    corpus = simulate_scenes(folder / "recording", 1, seed, "study", settings=settings)
+    typer.echo(f"Drawing a procedure of {_MINUTES * 60:.0f} seconds with {len(corpus.polyps)} synthetic polyps.")
+    with show_progress("drawing: frames") as progress:
+        return render(corpus, "mp4", progress=progress)
 
 
-def _table(corpus: "Corpus", tracklets: "Tracklets", slices: int, blocks: str) -> "RenderableType":
-    import numpy as np
-    from rich.table import Column, Table
+def _without_polyps(corpus: "Corpus") -> "Corpus":
+    """The boxes as a detector gives them: where, and nothing of who."""
+    from polypcount.corpus import Boxes, Corpus
 
-    video = corpus.videos[0]
-    table = Table("polyp", Column("site", no_wrap=True), box=None, header_style="bold", pad_edge=False)
-    for title in ("mm", "seen", "tracklets", f"{_MIN_FRAMES}+ fr."):
-        table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("when, start to end", no_wrap=True, style="cyan")
-    for row, polyp in enumerate(corpus.polyps):
-        mine = tracklets.polyp == row
-        frames = corpus.boxes.frame[corpus.boxes.polyp == row]
-        seen = np.bincount(frames.astype(np.int64) * slices // video.frame_count, minlength=slices)
-        heights = np.ceil(seen / (video.frame_count / slices) * (len(blocks) - 1)).astype(int)
-        table.add_row(
-            str(row + 1),
-            polyp.site.replace("_", " "),
-            f"{polyp.size_mm:g}",
-            f"{len(frames) / (video.fps or 1):.0f} s",
-            str(np.count_nonzero(mine)),
-            str(np.count_nonzero(tracklets.box_count[mine] >= _MIN_FRAMES)),
-            "".join(blocks[min(height, len(blocks) - 1)] for height in heights),
-        )
-    return table
+    boxes = corpus.boxes
+    return Corpus(corpus.videos, Boxes(boxes.video, boxes.frame, boxes.xyxy, boxes.score))

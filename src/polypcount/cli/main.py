@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from polypcount.cli import check, demo, doctor, embed, importing, reproduce, simulate, study, train
+from polypcount.cli import check, count, demo, doctor, embed, importing, reproduce, simulate, study, train
 from polypcount.cli.texts import harmless
 from polypcount.errors import DataErrors, PolypcountError
 
@@ -25,6 +25,7 @@ for name, verb in (
     ("embed", embed.embed),
     ("study", study.study),
     ("reproduce", reproduce.reproduce),
+    ("count", count.count),
     ("export", importing.export),
     ("doctor", doctor.doctor),
 ):

@@ -46,6 +46,9 @@ def reproduce(
         Path | None, typer.Option(metavar="DIR", help="With --simulated: images with masks to animate.")
     ] = None,
     identities: Annotated[int, typer.Option(min=1, help="With --simulated: how many polyps to learn from.")] = 170,
+    looks: Annotated[
+        str, typer.Option(metavar="NAME=X,...", help="With --simulated: strength of difficulties, such as light=2.")
+    ] = "",
     renders: Annotated[str, typer.Option(help="With --simulated: numbers of renders, such as 0,1,2.")] = "0",
     rows: Annotated[
         str, typer.Option(help="Only these rows or tables, such as ours,tpc or table-1; all, if not given.")
@@ -117,6 +120,7 @@ def reproduce(
         download=download,
     )
     numbers = _numbers("--renders", renders)
+    strengths = _strengths(looks)
     room.refuse_unsuitable(out)
     _show_log()
     _use_threads(threads)
@@ -126,7 +130,12 @@ def reproduce(
             return [room.real_benchmark(places, out / "corpora" / "real", show_progress)]
         return [
             room.simulated_benchmark(
-                number, out / "corpora" / f"render-{number}", stills=stills, identities=identities, stage=show_progress
+                number,
+                out / "corpora" / f"render-{number}",
+                stills=stills,
+                identities=identities,
+                looks=strengths,
+                stage=show_progress,
             )
             for number in numbers
         ]
@@ -190,3 +199,17 @@ def _print(table: "Table") -> None:
             cells[title] = cells[title].partition(" ")[0]
         shown.add_row(*cells.values())
     Console().print(shown)
+
+
+def _strengths(text: str) -> dict[str, float]:
+    """Numbers by name, from a text such as `light=2,view=0.5`."""
+    from polypcount.errors import DataError
+
+    found = {}
+    for part in filter(None, text.replace(" ", "").split(",")):
+        name, _, value = part.partition("=")
+        try:
+            found[name] = float(value)
+        except ValueError:
+            raise DataError(f"--looks takes numbers by name, such as light=2,view=0.5, found {part!r}") from None
+    return found

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from polypcount.corpus import Embeddings
     from polypcount.evaluation import Study
 
 
@@ -67,6 +68,13 @@ def study(
         list[str] | None, typer.Option(metavar="VIDEO", help="Draw only this video; may be given again. Default: all.")
     ] = None,
     no_draw: Annotated[bool, typer.Option("--no-draw", help="Draw no single video.")] = False,
+    for_counting: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="ENCODER",
+            help="Keep the point that counts these videos best beside this encoder, for polypcount count.",
+        ),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a study that is already in OUT.")] = False,
 ) -> None:
     """Leave-one-out study: choose parameters on all videos but one, judge them on that one.
@@ -82,6 +90,8 @@ def study(
     names, parameters = _methods(methods), _parameters(fix)
     refuse_unsuitable_study(out, force)
     vectors = Embeddings.load(embeddings)
+    if for_counting is not None:
+        _refuse_other_encoder(for_counting, vectors)
     drawn = [] if no_draw else draw or None
     with_polyps = sorted({str(polyp.video) for polyp in vectors.polyps})
     for name in set(drawn or ()) - set(with_polyps):
@@ -108,7 +118,29 @@ def study(
         typer.echo("polypcount: stopped; the same command goes on from here", err=True)
         raise
     _print(found)
+    if for_counting is not None:
+        _keep_point(for_counting, vectors, embeddings.name, min_frames)
     typer.echo(f"{out}: study.json, tables (summary, videos, vectors), figures")
+
+
+def _refuse_other_encoder(folder: Path, vectors: "Embeddings") -> None:
+    from polypcount.encoder import load_encoder
+    from polypcount.errors import DataError
+
+    if load_encoder(folder, threads=1).fingerprint != vectors.encoder:
+        raise DataError(f"--for-counting: the vectors are not of the encoder {folder}; embed the videos with it")
+
+
+def _keep_point(folder: Path, vectors: "Embeddings", name: str, min_frames: int) -> None:
+    from polypcount.encoder import keep_counting_point
+    from polypcount.evaluation import counting_point
+
+    point = counting_point([vectors], f"{len(vectors.videos)} videos of {name}", min_frames=min_frames)
+    told = point["measured"]
+    typer.echo(
+        f"{keep_counting_point(folder, point)}: counts {told['selection_exact']:.0%} of these videos right, "
+        f"mean absolute error {told['selection_mean_absolute_error']:.2f}, FPR {told['selection_fpr']:.3f}"
+    )
 
 
 def _methods(given: str) -> list[str]:

@@ -68,11 +68,31 @@ def make_bundle(run: str | Path, out: str | Path, operating_points: Mapping[str,
     return out
 
 
+def keep_counting_point(folder: str | Path, counting: Mapping[str, Any]) -> Path:
+    """Keep the point at which recordings are counted beside an encoder, in place of an earlier one; returns the file.
+
+    counting: as `evaluation.counting_point` gives it. Other points that are there stay.
+    """
+    path = Path(folder) / POINTS
+    found: dict[str, Any] = {"selected_on": counting.get("selected_on"), "points": []}
+    if path.exists():
+        found = operating_points(folder)
+    points = {**found, "format": _FORMAT, "format_version": _FORMAT_VERSION, "counting": dict(counting)}
+    _check_points(points)
+    try:
+        with whole_file(path) as unfinished:
+            unfinished.write_text(json.dumps(points, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+    except OSError as problem:
+        raise FileError(f"{path} cannot be written: {problem.strerror or problem}") from problem
+    return path
+
+
 def operating_points(folder: str | Path) -> dict[str, Any]:
     """What `operating-points.json` of an encoder folder says, every entry of the right kind.
 
-    Returns `format`, `format_version`, `selected_on` (the data by which the points were chosen), and `points`. Each of
-    them has `name`, `method`, `similarity` and `rule` (texts), `cannot_link` (bool), `target_fpr` (0 to 1),
+    Returns `format`, `format_version`, `selected_on` (the data by which the points were chosen), `points`, and where
+    there is one, `counting`: the point at which recordings are counted, see `counting/point.py`. Each of the points
+    has `name`, `method`, `similarity` and `rule` (texts), `cannot_link` (bool), `target_fpr` (0 to 1),
     `parameters` (numbers by name) and `measured` (likewise, None for what is undefined). That there is such a method
     is not checked.
     """
@@ -88,7 +108,13 @@ def operating_points(folder: str | Path) -> dict[str, Any]:
 
 
 def _check_points(found: Mapping[str, Any]) -> None:
-    _check(found, "operating points", {"format": _is(_FORMAT), "format_version": _is(_FORMAT_VERSION), **_WHOLE})
+    if isinstance(found, dict) and found.get("points") in ([], ()) and "counting" not in found:
+        raise DataError("operating points: points must be a list with at least one entry, found []")
+    rules = {"format": _is(_FORMAT), "format_version": _is(_FORMAT_VERSION), **_WHOLE}
+    if isinstance(found, dict) and "counting" in found:
+        rules["counting"] = "a JSON object", lambda value: isinstance(value, dict)
+        _check(found["counting"], "counting", _COUNTING)
+    _check(found, "operating points", rules)
     names = set()
     for number, point in enumerate(found["points"]):
         _check(point, f"points[{number}]", _POINT)
@@ -135,7 +161,30 @@ def _shown(value: Any) -> str:
 _TEXT: _Rule = "a text that is not empty", lambda value: isinstance(value, str) and bool(value.strip())
 _WHOLE: dict[str, _Rule] = {
     "selected_on": _TEXT,
-    "points": ("a list with at least one entry", lambda value: isinstance(value, list | tuple) and bool(value)),
+    "points": ("a list", lambda value: isinstance(value, list | tuple)),
+}
+_COUNTING: dict[str, _Rule] = {
+    "method": _TEXT,
+    "parameters": (
+        "finite numbers or texts by name",
+        lambda value: (
+            isinstance(value, dict) and all(_number(each) or isinstance(each, str) for each in value.values())
+        ),
+    ),
+    "cannot_link": ("true or false", lambda value: isinstance(value, bool)),
+    "varied": _TEXT,
+    "values": (
+        "a rising list of 1 to 1000 numbers",
+        lambda value: (
+            isinstance(value, list | tuple)
+            and 1 <= len(value) <= 1000
+            and all(map(_number, value))
+            and list(value) == sorted(value)
+        ),
+    ),
+    "level": ("a number above 0 and below 1", lambda value: _number(value) and 0 < value < 1),
+    "selected_on": _TEXT,
+    "measured": ("finite numbers by name", _numbers),
 }
 _POINT: dict[str, _Rule] = {
     "name": _TEXT,

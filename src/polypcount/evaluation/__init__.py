@@ -1,6 +1,7 @@
 """How good a grouping is, how good the vectors behind it are, and what that is on average over videos."""
 
 from polypcount.evaluation.candidates import Candidate, default_candidates
+from polypcount.evaluation.counting_point import counting_point
 from polypcount.evaluation.leave_one_out import leave_one_out
 from polypcount.evaluation.nested import NestedStudy, nested_leave_one_out
 from polypcount.evaluation.operating import OperatingPoint, operating_point
@@ -33,6 +34,7 @@ __all__ = [
     "SweepCounts",
     "VideoScores",
     "choose",
+    "counting_point",
     "default_candidates",
     "leave_one_out",
     "mean_of",

@@ -5,7 +5,7 @@ import logging
 import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 
@@ -67,13 +67,20 @@ def real_benchmark(places: Mapping[str, Path], out: Path, stage: Stage = silent)
 
 
 def simulated_benchmark(
-    render: int, out: Path, *, stills: Path | None, identities: int, stage: Stage = silent
+    render: int,
+    out: Path,
+    *,
+    stills: Path | None,
+    identities: int,
+    looks: Mapping[str, float] | None = None,
+    stage: Stage = silent,
 ) -> Benchmark:
     """Rendered procedures, made once and kept in `out`.
 
     render: number of the render; another one has other procedures. stills: folder of images with masks to animate.
-    identities: how many polyps to learn from.
+    identities: how many polyps to learn from. looks: strengths of difficulties other than 1, see `simulate.Looks`.
     """
+    from polypcount.simulate import Looks
     from polypcount.simulate.scene_file import FORMAT_VERSION
     from polypcount.simulate.scenes import write_benchmark
 
@@ -82,13 +89,20 @@ def simulated_benchmark(
         "render": render,
         "stills": None if stills is None else os.path.abspath(stills),
         "identities": identities,
+        **({"looks": dict(looks)} if looks else {}),
     }
     told, kept = out / "benchmark.json", (out / "learn", out / "study")
     if told.exists() and read_json(told) == asked and all(map(is_corpus, kept)):
         return Benchmark(out.name, *map(Corpus.load, kept))
+    try:
+        strengths = Looks(**(looks or {}))
+    except TypeError:
+        raise DataError(
+            f"looks are {', '.join(item.name for item in fields(Looks))}, found {dict(looks or {})}"
+        ) from None
     with stage(f"simulating render {render}") as progress:
         learn, study = write_benchmark(
-            out / "scenes", render=render, stills=stills, identities=identities, progress=progress
+            out / "scenes", render=render, stills=stills, identities=identities, looks=strengths, progress=progress
         )
     found = Benchmark(out.name, _kept(learn, kept[0]), _kept(study, kept[1]))
     write_json(told, asked)

@@ -87,6 +87,7 @@ def write_benchmark(
     render: int,
     stills: Path | None,
     identities: int = 170,
+    looks: Looks | None = None,
     processes: int | None = None,
     progress: Progress = no_progress,
 ) -> tuple[Corpus, Corpus]:
@@ -96,6 +97,7 @@ def write_benchmark(
     stills: folder to take polyps from; every third still is for the study, the others are to learn from. Not given, all
         polyps are drawn. identities: least number of polyps to learn from, in procedures of up to 10 minutes, of which
         every `LEARN_STEP`-th frame is recorded, since methods that take every frame would need four times as many.
+    looks: how strong each difficulty is, of both; that of the study preset, where not given.
     """
     listed = None if stills is None else list_stills(stills)
     learnt = None if listed is None else [still for k, still in enumerate(listed) if k % 3]
@@ -111,6 +113,7 @@ def write_benchmark(
         100 + render,
         "train",
         stills=learnt,
+        looks=looks,
         settings=shorter,
         split="train",
         processes=processes,
@@ -122,6 +125,7 @@ def write_benchmark(
         200 + render,
         "study",
         stills=studied,
+        looks=looks,
         split="study",
         processes=processes,
         progress=lambda done, _: progress(procedures + done, procedures + 19),

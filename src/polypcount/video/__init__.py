@@ -1,10 +1,23 @@
-"""Pixels: frames of a recording by exact index, the crop around a box, the store of crops, and writing mp4 files."""
+"""Pixels: frames of a recording by exact index, crops around boxes and their store, masks, and writing mp4 files."""
 
 from polypcount.video.crop import CropRule, resize
 from polypcount.video.frames import FrameSource
 from polypcount.video.opening import open_source, open_video
 from polypcount.video.store import CropStore
 from polypcount.video.store_build import build_store
+from polypcount.video.view_mask import FrameMask, find_view, parse_rectangle
 from polypcount.video.write import write_video
 
-__all__ = ["CropRule", "CropStore", "FrameSource", "build_store", "open_source", "open_video", "resize", "write_video"]
+__all__ = [
+    "CropRule",
+    "CropStore",
+    "FrameMask",
+    "FrameSource",
+    "build_store",
+    "find_view",
+    "open_source",
+    "open_video",
+    "parse_rectangle",
+    "resize",
+    "write_video",
+]

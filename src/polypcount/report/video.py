@@ -1,0 +1,121 @@
+"""The recording with its polyps marked."""
+
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polypcount.counting.looks import Mask
+from polypcount.counting.result import CountReport
+from polypcount.errors import DataError
+from polypcount.progress import Progress, no_progress
+from polypcount.report.colours import NOT_COUNTED, look_of, rgb
+from polypcount.video import FrameSource, write_video
+from polypcount.video.frames import Image
+
+if TYPE_CHECKING:
+    from PIL.ImageDraw import ImageDraw
+    from PIL.ImageFont import FreeTypeFont, ImageFont
+
+ANNOTATED = "annotated.mp4"  # its name in the folder of a report
+_FPS = 25.0  # where nobody knows
+_LOG = logging.getLogger(__name__)
+
+
+def write_annotated(
+    report: CountReport,
+    source: FrameSource,
+    path: str | os.PathLike[str],
+    *,
+    mask: Mask | None = None,
+    progress: Progress = no_progress,
+) -> Path:
+    """Write the recording as an mp4 file with a box, colour and number for each polyp; returns the file.
+
+    Boxes that were not counted are grey. Frames are read, drawn and written one at a time. A frame of odd width or
+    height gets its last column or row twice, since the video needs even ones.
+
+    source: the frames that were counted, or more.
+    mask: blackens what is not to be shown.
+    """
+    polyp = report.polyp_of_boxes()
+    if source.frame_count < report.video.frame_count:
+        raise DataError(
+            f"{report.video.id} was counted over {report.video.frame_count} frames, and the recording given has "
+            f"{source.frame_count}; give the one that was counted"
+        )
+    fps = report.video.fps or source.fps
+    if fps is None:
+        _LOG.warning("the frame rate of %s is not known: the video is written with %g", report.video.id, _FPS)
+    write_video(path, _drawn(report, polyp, source, mask, progress), fps or _FPS)
+    return Path(path)
+
+
+def _drawn(
+    report: CountReport, polyp: NDArray[np.int32], source: FrameSource, mask: Mask | None, progress: Progress
+) -> Iterator[Image]:
+    assert report.boxes is not None
+    order = np.argsort(report.boxes.frame, kind="stable")
+    frames, count = report.boxes.frame[order], report.video.frame_count
+    for index, image in source.frames(np.arange(count)):
+        shown = image if mask is None else mask.apply(image)
+        start, stop = np.searchsorted(frames, [index, index + 1])
+        if stop > start:
+            rows = order[start:stop]
+            shown = draw_boxes(shown, report.boxes.xyxy[rows], polyp[rows] + 1)
+        height, width = shown.shape[:2]
+        if height % 2 or width % 2:
+            shown = np.pad(shown, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge")
+        yield shown
+        progress(index + 1, count)
+
+
+def draw_boxes(image: Image, xyxy: NDArray[np.float32], numbers: NDArray[np.int32]) -> Image:
+    """A copy of an image, RGB uint8[height, width, 3], with boxes drawn on it.
+
+    xyxy: float32[n, 4], pixels. numbers: int32[n], of the polyps; 0 for a box that was not counted.
+    """
+    from PIL import Image as Pillow
+    from PIL import ImageDraw, ImageFont
+
+    drawn = Pillow.fromarray(image)
+    draw = ImageDraw.Draw(drawn)
+    stroke = max(2, image.shape[0] // 240)
+    font = ImageFont.load_default(max(12, image.shape[0] // 24))
+    beyond = np.array([*image.shape[1::-1]] * 2) + 10 * stroke  # a side far outside is as invisible as one just outside
+    near = np.clip(xyxy, -10 * stroke, beyond)
+    for box, number in sorted(zip(near.tolist(), numbers.tolist(), strict=True), key=lambda item: item[1]):
+        colour = rgb(look_of(number).colour if number else NOT_COUNTED)
+        # The line lies around the box, so that it hides nothing of the polyp; white beside it shows it on any ground.
+        left, top, right, bottom = (round(side) for side in box)
+        for grown, width, ink in ((stroke + 2, stroke + 2, (255, 255, 255)), (stroke + 1, stroke, colour)):
+            draw.rectangle((left - grown, top - grown, right + grown - 1, bottom + grown - 1), outline=ink, width=width)
+        if number:
+            _label(draw, number, (left - stroke - 2, top - stroke - 2, bottom + stroke + 2), image.shape, font)
+    return np.asarray(drawn)
+
+
+def _label(
+    draw: "ImageDraw",
+    number: int,
+    sides: tuple[int, int, int],
+    shape: tuple[int, ...],
+    font: "FreeTypeFont | ImageFont",
+) -> None:
+    """The number on its colour: above the box, or below it, or in it, wherever there is room for it in the image.
+
+    sides: left, top and bottom of the box. shape: of the image.
+    """
+    look, text = look_of(number), str(number)
+    x1, y1, x2, y2 = draw.textbbox((0, 0), text, font=font)
+    margin = max(2, int(y2 - y1) // 4)
+    across, down = int(x2 - x1) + 2 * margin, int(y2 - y1) + 2 * margin
+    left, top, bottom = sides
+    x = max(0, min(left, shape[1] - across - 1))
+    y = top - down if top >= down else bottom if bottom + down < shape[0] else max(0, top)
+    draw.rectangle((x, y, x + across, y + down), fill=rgb(look.colour))
+    draw.text((x + margin - x1, y + margin - y1), text, fill=rgb(look.ink), font=font)

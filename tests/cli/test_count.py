@@ -1,0 +1,138 @@
+"""`polypcount count` and `demo`, as their users run them."""
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from polypcount.corpus import Boxes, Corpus, Video
+from polypcount.importers import write_boxes
+from polypcount.video.write import write_video
+from tests.conftest import Run
+from tests.counting.onnx_detectors import finder
+from tests.counting.recordings import FPS, FRAMES, HEIGHT, WIDTH, boxes, recording
+
+
+@pytest.fixture
+def case(tmp_path: Path) -> tuple[Path, Path]:
+    """A recording and its boxes."""
+    return case_in(tmp_path, "case", boxes(tracks=True))
+
+
+def case_in(folder: Path, name: str, table: Boxes) -> tuple[Path, Path]:
+    shutil.copy(recording(), folder / f"{name}.mp4")
+    corpus = Corpus((Video(name, FRAMES, FPS, WIDTH, HEIGHT),), table)
+    written = write_boxes(corpus, "csv", folder / f"csv-{name}")
+    (folder / "boxes").mkdir(exist_ok=True)
+    return folder / f"{name}.mp4", Path(shutil.move(written / "boxes.csv", folder / "boxes" / f"{name}.csv"))
+
+
+def test_a_recording_is_counted_and_reported(case: tuple[Path, Path], tmp_path: Path, polypcount: Run) -> None:
+    video, table = case
+    done = polypcount("count", video, "--boxes", table, "--out", tmp_path / "out", "--export", "coco,mot", "--video")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("3 polyps (90% interval: ")
+    assert "embed" in done.stdout
+    out = tmp_path / "out"
+    names = {"report.html", "count.json", "polyps.csv", "tracklets.csv", "boxes-coco", "boxes-mot", "annotated.mp4"}
+    assert {entry.name for entry in out.iterdir()} == names
+    found = json.loads((out / "count.json").read_text())
+    assert found["count"] == 3
+    assert [tracklet["polyp"] for tracklet in found["tracklets"]] == [1, 2, 1, 2, 3]
+    assert str(tmp_path) not in (out / "count.json").read_text()
+    with (out / "polyps.csv").open() as file:
+        assert len(list(csv.DictReader(file))) == 3
+    again = polypcount("count", video, "--boxes", table, "--out", out)
+    assert again.returncode == 2
+    assert len(again.stderr.splitlines()) == 1
+    assert "--force" in again.stderr
+    assert polypcount("count", video, "--boxes", table, "--out", out, "--force").returncode == 0
+
+
+def test_several_with_one_bad_are_summed_up(tmp_path: Path, polypcount: Run) -> None:
+    one, _ = case_in(tmp_path, "one", boxes(tracks=True))
+    two, _ = case_in(tmp_path, "two", boxes(tracks=True, only=slice(0, 1)))
+    (tmp_path / "bad.mp4").write_bytes(b"no video")
+    (tmp_path / "boxes" / "bad.csv").write_text((tmp_path / "boxes" / "one.csv").read_text())
+    (tmp_path / "histology.csv").write_text("video,histology\none,AD\ntwo,HP\n")
+    out = tmp_path / "out"
+    asked = ("--boxes-dir", tmp_path / "boxes", "--out", out, "--histology", tmp_path / "histology.csv")
+    done = polypcount("count", one, tmp_path / "bad.mp4", two, *asked)
+    assert done.returncode == 2
+    assert "2 of 3 counted" in done.stdout
+    assert "bad.mp4" in done.stderr
+    summary = json.loads((out / "summary.json").read_text())
+    assert {entry.name for entry in out.iterdir()} == {"one", "two", "summary.json", "summary.csv", "summary.html"}
+    assert [row["count"] for row in summary["procedures"]] == [3, None, 1]
+    assert summary["polyps_per_colonoscopy"]["mean"] == 2.0
+
+
+def test_pseudonyms_take_the_place_of_names(case: tuple[Path, Path], tmp_path: Path, polypcount: Run) -> None:
+    video, table = case
+    key = tmp_path / "key.csv"
+    done = polypcount("count", video, "--boxes", table, "--out", tmp_path / "a", "--pseudonyms", key, "--only", "case")
+    assert done.returncode == 0, done.stderr
+    written = (tmp_path / "a" / "count.json").read_text() + (tmp_path / "a" / "report.html").read_text()
+    assert "case" not in json.loads((tmp_path / "a" / "count.json").read_text())["video"]["id"]
+    assert "case.mp4" not in written
+    assert "case.csv" not in written
+    first = key.read_text()
+    assert str(video) in first
+    assert polypcount("count", video, "--boxes", table, "--out", tmp_path / "b", "--pseudonyms", key).returncode == 0
+    assert key.read_text() == first
+
+
+def test_a_detector_finds_the_boxes(tmp_path: Path, polypcount: Run) -> None:
+    frames = np.full((90, 96, 128, 3), 40, np.uint8)
+    frames[10:60, 20:60, 30:80] = 250
+    write_video(tmp_path / "bright.mp4", frames, 25.0, quality=5)
+    model = finder(tmp_path / "detector.onnx", "yolo-classes", (128, 96))
+    done = polypcount(
+        "count", tmp_path / "bright.mp4", "--detector", model, "--out", tmp_path / "out", "--export", "mot"
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("1 polyp (90% interval: 1)")
+    found = json.loads((tmp_path / "out" / "count.json").read_text())
+    assert [(one["start_frame"], one["stop_frame"]) for one in found["tracklets"]] == [(10, 60)]
+    no_detector = polypcount("count", tmp_path / "bright.mp4", "--detector", tmp_path / "bright.mp4")
+    assert no_detector.returncode == 2
+    assert len(no_detector.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--boxes", "nowhere.json"), "nowhere.json"),
+        (("--boxes", "{boxes}", "--mask", "1,2,3"), "1,2,3"),
+        (("--boxes", "{boxes}", "--detector", "x.onnx"), "one of --boxes"),
+        ((), "comes without boxes"),
+        (("--boxes", "{boxes}", "--min-frames", "0"), ""),
+        (("--boxes", "{boxes}", "--first-frame", "-100"), "frame"),
+        (("--boxes", "{boxes}", "--export", "png"), "png"),
+        (("--boxes", "{boxes}", "--encoder", "{boxes}"), ""),
+        (("--boxes", "{boxes}", "--only", "another"), "another"),
+    ],
+)
+def test_what_is_wrong_is_one_line_and_leaves_nothing(
+    arguments: tuple[str, ...], told: str, case: tuple[Path, Path], tmp_path: Path, polypcount: Run
+) -> None:
+    video, table = case
+    filled = [argument.replace("{boxes}", str(table)) for argument in arguments]
+    done = polypcount("count", video, "--out", tmp_path / "out", *filled)
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_no_boxes_are_no_polyps(case: tuple[Path, Path], tmp_path: Path, polypcount: Run) -> None:
+    video, table = case
+    table.write_text(table.read_text().splitlines()[0] + "\n")
+    (tmp_path / "none.json").write_text(json.dumps({"width": WIDTH, "height": HEIGHT, "frames": [[]] * FRAMES}))
+    done = polypcount("count", video, "--boxes", tmp_path / "none.json", "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("0 polyps")
+    assert (tmp_path / "out" / "report.html").exists()
