@@ -6,6 +6,7 @@ OUT/corpora/                       what is learnt from and what is studied
 OUT/encoders/ vectors/ results/    one folder or file for each row, seed and benchmark, named by what it was made from
 OUT/sweeps/                        counts of the studies at every point of their grids
 OUT/table-N.md .csv .tex           the tables, with figures/table-N.png
+OUT/differences.md                 rows against rows, run by run
 """
 
 import logging
@@ -20,6 +21,7 @@ from polypcount.errors import DataError, FileError, PolypcountError, first_line
 from polypcount.evaluation.figures import save_figure
 from polypcount.evaluation.tables import Table
 from polypcount.reproduce.data import Benchmark, Stage, silent
+from polypcount.reproduce.differences import differences
 from polypcount.reproduce.encoders import EncoderJob, make_encoder, recipe_for
 from polypcount.reproduce.figures import draw_table
 from polypcount.reproduce.kept import key_of, place_of, write_json, write_text
@@ -232,6 +234,7 @@ class _Comparison:
             write_text(self.out / f"{name}.tex", shown.to_latex())
             write_text(self.out / f"{name}.csv", paper_csv(table, runs))
             save_figure(draw_table(table, runs), self.out / "figures" / f"{name}.png")
+        write_text(self.out / "differences.md", differences(runs).to_markdown())
         write_json(self.out / MANIFEST, self._manifest(files))
         return tables
 
