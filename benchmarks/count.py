@@ -1,17 +1,18 @@
 """How long counting a recording takes, and how much memory, when only the frames that are needed are decoded.
 
-The recording is simulated: 10 minutes of 1280 x 1080 pixels at 30 frames a second, H.264 with a key frame at least every
-250 frames. Every minute shows another drawn polyp, 30 frames to and fro with a shaking camera and fresh noise; it has
-boxes in 15 % of the frames, in 40 tracklets of very different lengths. Another recording is twice as long, of the same
-frames. They are made on the first run, which takes some ten minutes, and kept in OUT.
+The recording is simulated: 10 minutes of 1280 x 1080 pixels at 30 frames a second, H.264 with key frames up to 250 frames
+apart. It has 40 stretches of 15 seconds that show 10 drawn polyps by turns, each 30 frames to and fro, with a shaking
+camera and noise. In every stretch the polyp has boxes in one tracklet; tracklets have very different lengths, and
+together 15 % of the frames. Packets repeat after 150 seconds, so that little has to be encoded; a recording of
+20 minutes has them twice as often. Both are made on the first run, which takes some minutes, and kept in OUT.
 
 Counting is `polypcount.count` with pictures and the bundled encoder, then writing the report. The peer is the same, but
-decodes every frame up to the last that is wanted, with PyAV. With a detector every frame is needed: there, bare decoding
-and the same count without a thread that decodes ahead are the peers. The detector, a stand-in, finds bright pixels
-and costs a few milliseconds; a real one costs more.
+decodes every frame up to the last that is wanted, with PyAV. With a detector every frame is needed: there, the peers are
+bare decoding, and the same count without the thread that decodes ahead. The detector is a stand-in that finds bright
+pixels in a few milliseconds; a real one takes longer.
 
-Each run is a process of its own, on 2 cores. Wall seconds are what a clock on the wall shows, from the start of the
-process to its end, and suffer from whatever else the machine does; processor seconds are those of all its threads.
+Each run is a process of its own, on 2 cores. Wall seconds go from the start of the process to its end, and grow with
+whatever else the machine does; processor seconds are those of all its threads.
 
 Run: .venv/bin/python benchmarks/count.py OUT [--rounds 3]
 """
@@ -25,7 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,107 +35,352 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import polypcount as pc
-from polypcount.corpus import Boxes, Video
-from polypcount.counting import CountingPoint, count_procedure, count_with_detector, open_procedure, read_procedure
+from polypcount.corpus import Boxes, Corpus, Video
+from polypcount.counting import (
+    CountingPoint,
+    CountReport,
+    count_procedure,
+    count_with_detector,
+    open_procedure,
+    read_procedure,
+)
+from polypcount.encoder import Encoder
 from polypcount.video import FrameSource
 from polypcount.video.frames import Image
 
-WIDTH, HEIGHT, FPS, MINUTES, CORES = 1280, 1080, 30, 10, 2
-MINUTE = 60 * FPS
-FRAMES = MINUTES * MINUTE
-CLIP = 30  # frames drawn for each minute
-SHAKE = 16  # pixels to each side
-TRACKLETS, VISIBLE, SEED = 40, 0.15, 1
-WANTED_RATIO, WANTED_MB, WANTED_GROWTH = 0.15, 1500, 1.10
-DETECTOR_SIZE = 640
+WIDTH, HEIGHT, FPS, CORES = 1280, 1080, 30, 2
+POLYPS, CLIP, STRETCH = 10, 30, 450  # frames drawn of each polyp, and shown of it in a row
+PART = POLYPS * STRETCH  # frames that are encoded
+FRAMES = 4 * PART
+QUALITY = 19  # some 7 megabits a second
+SHAKE, GRAIN = 16, 64  # pixels that the camera and the noise move by, to each side and at most
+VISIBLE, SEED = 0.15, 1
+MOST_RATIO, MOST_MB, MOST_GROWTH = 0.15, 1500, 1.10
+DETECTOR_FRAMES, DETECTOR_SIZE = 60 * FPS, 640
+MADE = {"10 minutes": 4, "20 minutes": 8}  # recordings, and how often each has the encoded part
+
+Clip = tuple[Path, NDArray[np.int32], NDArray[np.float32]]
 
 
-# Making the recording. What draws is imported where it is used: it is no part of the memory that is measured.
-
-
-def clips(scenes: Path) -> list[tuple[Path, NDArray[np.int64], NDArray[np.float32]]]:
-    """For each minute a scene, 30 frames of it in a row that show one polyp, and the boxes of that, float32[30, 4]."""
-    from polypcount.simulate import TimelineSettings, simulate_scenes
+def clips(folder: Path) -> list[Clip]:
+    """Of each polyp the file of its scene, frames in a row that show it, and its boxes, float32[CLIP, 4]."""
+    from polypcount.simulate import TimelineSettings, simulate_scenes  # not in the memory that is measured
 
     settings = TimelineSettings(width=WIDTH + 2 * SHAKE, height=HEIGHT + 2 * SHAKE, minutes=2)
-    corpus = simulate_scenes(scenes, MINUTES, SEED, "study", settings=settings, processes=1)
+    corpus = simulate_scenes(folder, POLYPS, SEED, "study", settings=settings, processes=1)
+    sources = {video.id: Path(str(video.source)) for video in corpus.videos}
     boxes, found = corpus.boxes, []
     for row, polyp in enumerate(corpus.polyps):
         mine = np.flatnonzero(boxes.polyp == row)
-        ends = np.flatnonzero(boxes.frame[mine[CLIP - 1 :]] - boxes.frame[mine[: 1 - CLIP]] == CLIP - 1)
-        if len(ends):
-            chosen = mine[ends[0] : ends[0] + CLIP]
-            place = next(video.source for video in corpus.videos if video.id == polyp.video)
-            found.append((Path(str(place)), boxes.frame[chosen].astype(np.int64), boxes.xyxy[chosen]))
-    return found[:MINUTES]
+        runs = np.flatnonzero(boxes.frame[mine[CLIP - 1 :]] - boxes.frame[mine[: 1 - CLIP]] == CLIP - 1)
+        if len(runs):
+            chosen = mine[runs[0] : runs[0] + CLIP]
+            found.append((sources[polyp.video], boxes.frame[chosen], boxes.xyxy[chosen]))
+    return found[:POLYPS]
 
 
-def to_and_fro(frame: int) -> int:
-    """Which frame of its clip is shown."""
-    place = frame % (2 * CLIP)
-    return min(place, 2 * CLIP - 1 - place)
+def shown(frame: int) -> tuple[int, int, tuple[int, int]]:
+    """What a frame shows: which polyp, which frame of its clip, and left and top of the part that the camera sees."""
+    polyp, place = frame % PART // STRETCH, frame % PART % (2 * CLIP)
+    corner = SHAKE + round(SHAKE * np.sin(frame % PART / 11)), SHAKE + round(SHAKE * np.sin(frame % PART / 7))
+    return polyp, min(place, 2 * CLIP - 1 - place), corner
 
 
-def shake(frame: int) -> tuple[int, int]:
-    """Left and top of what is shown, 0 to twice SHAKE."""
-    return SHAKE + round(SHAKE * np.sin(frame / 11)), SHAKE + round(SHAKE * np.sin(frame / 7))
-
-
-def frames(chosen: list[tuple[Path, NDArray[np.int64], NDArray[np.float32]]]) -> Iterator[Image]:
-    """All frames of the recording."""
+def frames(chosen: list[Clip]) -> Iterator[Image]:
+    """The frames that are encoded."""
     from polypcount.video import open_source
 
     rng = np.random.default_rng(SEED)
-    # Added to frames that leave room for it, so that bytes need no check for overflow.
-    grain = np.clip(rng.normal(8, 3, (HEIGHT + 64, WIDTH + 64, 3)), 0, 16).astype(np.uint8)
-    for minute, (scene, numbers, _) in enumerate(chosen):
+    # Frames leave room for the noise, so that adding bytes cannot overflow.
+    noise = np.clip(rng.normal(8, 3, (HEIGHT + GRAIN, WIDTH + GRAIN, 3)), 0, 16).astype(np.uint8)
+    for polyp, (scene, numbers, _) in enumerate(chosen):
         drawn = [np.minimum(image, 239) for _, image in open_source(scene).frames(numbers)]
-        for frame in range(minute * MINUTE, (minute + 1) * MINUTE):
-            left, top = shake(frame)
-            x, y = rng.integers(0, 64, 2)
-            shown = drawn[to_and_fro(frame)][top : top + HEIGHT, left : left + WIDTH]
-            yield shown + grain[y : y + HEIGHT, x : x + WIDTH]
-        print(f"{minute + 1} of {MINUTES} minutes made", flush=True)
+        for frame in range(polyp * STRETCH, (polyp + 1) * STRETCH):
+            _, place, (left, top) = shown(frame)
+            x, y = rng.integers(0, GRAIN, 2)
+            yield drawn[place][top : top + HEIGHT, left : left + WIDTH] + noise[y : y + HEIGHT, x : x + WIDTH]
+        print(f"{polyp + 1} of {POLYPS} polyps drawn and encoded", flush=True)
 
 
-def tracklets() -> list[tuple[int, int]]:
-    """First frame and frame after the last of each: lengths are log-normal, and each is within one minute."""
+def boxes_of(chosen: list[Clip], parts: int) -> Boxes:
+    """One tracklet in each stretch, of log-normal length, with its track."""
     rng = np.random.default_rng(SEED)
-    lengths = rng.lognormal(0, 1, TRACKLETS)
-    lengths = np.maximum(np.round(lengths * VISIBLE * FRAMES / lengths.sum()), 1).astype(int)
-    found = []
-    for minute, mine in enumerate(lengths.reshape(MINUTES, -1)):
-        # Idle time before each tracklet and after the last, at least 2 frames so that none touch.
-        idle = np.floor(rng.dirichlet(np.ones(len(mine) + 1)) * (MINUTE - mine.sum() - 2 * len(mine) - 2)) + 2
-        start = minute * MINUTE + np.cumsum(idle[:-1]) + np.concatenate([[0], np.cumsum(mine[:-1])])
-        found += [(int(first), int(first + length)) for first, length in zip(start, mine, strict=True)]
-    return found
-
-
-def boxes_of(chosen: list[tuple[Path, NDArray[np.int64], NDArray[np.float32]]]) -> Boxes:
-    """The boxes of the polyps, with tracks."""
-    rows = [(frame, track) for track, span in enumerate(tracklets()) for frame in range(*span)]
-    xyxy = [chosen[frame // MINUTE][2][to_and_fro(frame)] - np.tile(shake(frame), 2) for frame, _ in rows]
-    inside = np.clip(xyxy, 0, [WIDTH, HEIGHT, WIDTH, HEIGHT])
+    share = rng.lognormal(0, 1, FRAMES // STRETCH)
+    lengths = np.clip(np.round(share * VISIBLE * FRAMES / share.sum()), 1, STRETCH - 4).astype(int)
+    starts = np.arange(len(lengths)) * STRETCH + 2 + (rng.random(len(lengths)) * (STRETCH - 4 - lengths)).astype(int)
+    rows = [
+        (turn * FRAMES + frame, turn * len(lengths) + track)
+        for turn in range(parts * PART // FRAMES)
+        for track, (start, length) in enumerate(zip(starts, lengths, strict=True))
+        for frame in range(start, start + length)
+    ]
+    seen = [shown(frame) for frame, _ in rows]
+    xyxy = np.array([chosen[polyp][2][place] - np.tile(corner, 2) for polyp, place, corner in seen])
     frame, track = np.array(rows).T
+    inside = np.clip(xyxy, 0, [WIDTH, HEIGHT, WIDTH, HEIGHT])
     return Boxes(np.zeros(len(rows), np.int32), frame, inside, track=track)
 
 
-def twice(once: Path, place: Path) -> None:
-    """The packets of a recording two times, as one recording."""
+def repeat(part: Path, times: int, place: Path) -> None:
+    """Write the packets of a video several times over, as one video."""
     import av
 
-    with av.open(str(place), "w", format="mp4") as file:
-        copied = None
-        for turn in range(2):
-            with av.open(str(once)) as source:
-                stream = source.streams.video[0]
-                copied = copied or file.add_stream_from_template(stream)
-                for packet in source.demux(stream):
-                    if packet.pts is not None and packet.dts is not None:
-                        length = round(FRAMES / FPS / packet.time_base)
-                        packet.pts, packet.dts = packet.pts + turn * length, packet.dts + turn * length
-                        packet.stream = copied
-                        file.mux(packet)
+    unfinished = place.with_suffix(".unfinished")
+    with av.open(str(part)) as source, av.open(str(unfinished), "w", format="mp4") as file:
+        stream = source.streams.video[0]
+        copied = file.add_stream_from_template(stream)
+        for turn in range(times):
+            source.seek(0, stream=stream)
+            for packet in source.demux(stream):
+                if packet.pts is not None and packet.dts is not None:
+                    later = round(turn * PART / FPS / packet.time_base)
+                    packet.pts, packet.dts, packet.stream = packet.pts + later, packet.dts + later, copied
+                    file.mux(packet)
+    unfinished.rename(place)
 
 
+def make(out: Path) -> None:
+    """The recordings and their boxes, where they are not there yet."""
+    from polypcount.video import open_source, write_video
+
+    chosen = clips(out / "scenes")
+    part = out / "part.mp4"
+    if not part.exists():
+        write_video(part, frames(chosen), FPS, quality=QUALITY)
+    probes = np.array([0, 1, 249, 250, 251, STRETCH, PART // 2 + 7, PART - 1])
+    for name, times in MADE.items():
+        place = out / f"{name}.mp4"
+        if not place.exists():
+            repeat(part, times, place)
+        opened = open_source(place)
+        assert opened.frame_count == times * PART, f"{place} has {opened.frame_count} frames"
+        first = dict(opened.frames(probes))
+        for turn in range(1, times):
+            for frame, image in opened.frames(probes + turn * PART):
+                assert np.array_equal(image, first[frame % PART]), f"{place}: frame {frame} is another"
+        if not (out / name).exists():
+            video = Video(name, times * PART, FPS, WIDTH, HEIGHT)
+            pc.write_boxes(Corpus((video,), boxes_of(chosen, times)), "csv", out / name)
+
+
+class EveryFrame:
+    """A recording that is decoded from its first frame to the last that is wanted."""
+
+    def __init__(self, path: Path, source: FrameSource) -> None:
+        self.frame_count, self.width, self.height = source.frame_count, source.width, source.height
+        self.fps, self._path = source.fps, path
+
+    def frames(self, wanted: ArrayLike) -> Iterator[tuple[int, Image]]:
+        """Each wanted frame."""
+        import av
+
+        left = set(np.asarray(wanted).tolist())
+        with av.open(str(self._path)) as file:
+            file.streams.video[0].thread_type = "AUTO"
+            for index, frame in enumerate(file.decode(video=0)):
+                if index in left:
+                    yield index, frame.to_ndarray(format="rgb24")
+                    left.remove(index)
+                if not left:
+                    return
+
+
+class FirstFrames:
+    """A recording as if it ended early."""
+
+    def __init__(self, source: FrameSource, frame_count: int) -> None:
+        self.frame_count, self.width, self.height = frame_count, source.width, source.height
+        self.fps, self.frames = source.fps, source.frames
+
+
+def count_decoded() -> list[int]:
+    """Let decoded frames be counted from now on; a list with how many there were."""
+    from polypcount.video import video_file
+
+    plain, found = video_file.decoded, [0]
+
+    def counted(packets: Any) -> Iterator[Any]:
+        for frame in plain(packets):
+            found[0] += 1
+            yield frame
+
+    video_file.decoded = counted
+    return found
+
+
+def needed(recording: Path, boxes: Path, encoder: Encoder) -> CountReport:
+    """Ours."""
+    return pc.count(recording, boxes, encoder=encoder)
+
+
+def every(recording: Path, boxes: Path, encoder: Encoder) -> CountReport:
+    """The peer."""
+    procedure = read_procedure(recording, boxes)
+    decoded = replace(procedure, source=EveryFrame(recording, procedure.source))
+    return count_procedure(decoded, encoder, CountingPoint.of(encoder))
+
+
+def one_count(way: Callable[[Path, Path, Encoder], CountReport], out: Path, name: str) -> dict[str, Any]:
+    """Count and report; where the time went, in wall seconds by step, and what was found."""
+    decoded = count_decoded()
+    begun = time.perf_counter()
+    encoder = pc.load_encoder()
+    loaded = time.perf_counter()
+    report = way(out / f"{name}.mp4", out / name / "boxes.csv", encoder)
+    done = time.perf_counter()
+    with tempfile.TemporaryDirectory(dir=out) as place:
+        report.save(Path(place) / "report")
+    saved = time.perf_counter()
+    steps = {step: taken for step, taken in report.seconds.items() if step != "all"}
+    return {
+        "steps": {
+            "load encoder": loaded - begun,
+            "open, read boxes": done - loaded - sum(steps.values()),
+            **steps,
+            "write report": saved - done,
+        },
+        "decoded": decoded[0],
+        "polyps": [tracklet.polyp for tracklet in report.tracklets],
+        "left out": report.left_out,
+    }
+
+
+def one_detection(way: str, out: Path) -> dict[str, Any]:
+    """The first minute: decoded and nothing else, or counted with a detector; seconds of that alone."""
+    from polypcount.counting import detector as detecting
+    from polypcount.counting import load_detector
+    from polypcount.counting.detector import ahead
+
+    opened = open_procedure(out / "10 minutes.mp4")
+    source = FirstFrames(opened.source, DETECTOR_FRAMES)
+    procedure = replace(opened, source=source, video=replace(opened.video, frame_count=DETECTOR_FRAMES))
+    encoder, detector = pc.load_encoder(), load_detector(out / "detector.onnx")
+    spent, begun = time.process_time(), time.perf_counter()
+    steps: dict[str, float] = {}
+    if way == "decode":
+        for _ in ahead(source.frames(np.arange(DETECTOR_FRAMES))):
+            pass
+    else:
+        if way == "in turn":
+            detecting.ahead = _as_they_are  # type: ignore[attr-defined]
+        report = count_with_detector(procedure, detector, encoder, CountingPoint.of(encoder))
+        steps = dict(report.seconds)
+    return {"wall": time.perf_counter() - begun, "processor": time.process_time() - spent, "steps": steps}
+
+
+def _as_they_are(items: Iterable[Any]) -> Iterable[Any]:
+    return items
+
+
+def run(way: str, out: Path, name: str = "10 minutes") -> dict[str, Any]:
+    """One run in a process of its own, with its seconds and its peak memory."""
+    before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    command = [sys.executable, __file__, str(out), "--one", way, name]
+    found: dict[str, Any] = json.loads(subprocess.check_output(command, text=True).splitlines()[-1])
+    wall, after = time.perf_counter() - begun, resource.getrusage(resource.RUSAGE_CHILDREN)
+    processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {"wall": wall, "processor": processor, **found}
+
+
+def one(out: Path, way: str, name: str) -> dict[str, Any]:
+    """What `run` runs."""
+    ways = {"needed": needed, "every": every}
+    found = one_count(ways[way], out, name) if way in ways else one_detection(way, out)
+    # Not ru_maxrss: a process inherits that of the one that started it.
+    status = Path("/proc/self/status").read_text().splitlines()
+    peak = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+    return {**found, "peak": peak / 1024}
+
+
+def spread(values: Iterable[float], digits: int = 3) -> str:
+    """Median and range."""
+    known = list(values)
+    middle, low, high = (f"{value:.{digits}f}" for value in (statistics.median(known), min(known), max(known)))
+    return f"{middle} (median of {len(known)}; {low} to {high})"
+
+
+def compare_counts(out: Path, rounds: int) -> float:
+    """Ours and the peer in turn; returns the peak memory of ours."""
+    seconds = FRAMES / FPS
+    ours, theirs = [], []
+    for _ in range(rounds):
+        ours.append(run("needed", out))
+        theirs.append(run("every", out))
+        for told, found in (("needed frames", ours[-1]), ("every frame", theirs[-1])):
+            steps = {"start": found["wall"] - sum(found["steps"].values()), **found["steps"]}
+            each = ", ".join(f"{step} {taken:.2f}" for step, taken in steps.items())
+            print(f"{told}: wall {found['wall']:.1f} s, processor {found['processor']:.1f} s; wall: {each}", flush=True)
+    last = ours[-1]
+    assert all(found["polyps"] == last["polyps"] for found in [*ours, *theirs])
+    print(
+        f"{seconds:.0f} s of video: {len(last['polyps'])} tracklets counted as {len(set(last['polyps']))} polyps, "
+        f"{last['left out']} tracklets too short; the same either way"
+    )
+    print(f"frames decoded: {last['decoded']:,} of {FRAMES:,}")
+    for clock in ("wall", "processor"):
+        ratio = [found[clock] / seconds for found in ours]
+        print(f"{clock} seconds, of the recording's: {spread(ratio)}; every frame: ", end="")
+        print(f"{spread([found[clock] / seconds for found in theirs])}; every frame takes ", end="")
+        print(f"{spread([b[clock] / a[clock] for a, b in zip(ours, theirs, strict=True)], 1)} times as many")
+    met = statistics.median(found["wall"] for found in ours) <= MOST_RATIO * seconds
+    print(f"at most {MOST_RATIO:g} wanted: {'met' if met else 'NOT met'}", flush=True)
+    return float(max(found["peak"] for found in ours))
+
+
+def compare_memory(out: Path, ten: float) -> None:
+    """Peak memory of ours for both recordings. ten: that of the shorter, in MB."""
+    twenty = run("needed", out, "20 minutes")
+    met = max(ten, twenty["peak"]) < MOST_MB and twenty["peak"] <= MOST_GROWTH * ten
+    print(f"peak memory: 10 minutes {ten:.0f} MB, 20 minutes {twenty['peak']:.0f} MB ({twenty['peak'] / ten - 1:+.1%})")
+    print(f"below {MOST_MB:,} MB, at most {MOST_GROWTH - 1:.0%} more wanted: {'met' if met else 'NOT met'}", flush=True)
+
+
+def compare_detection(out: Path, rounds: int) -> None:
+    """Bare decoding, counting with a detector, and the same without decoding ahead, in turn."""
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    from tests.counting.onnx_detectors import finder
+
+    finder(out / "detector.onnx", "yolo-classes", (DETECTOR_SIZE, DETECTOR_SIZE))
+    found: dict[str, list[dict[str, Any]]] = {"decode": [], "ahead": [], "in turn": []}
+    for _ in range(rounds):
+        for way, runs in found.items():
+            runs.append(run(way, out))
+        print(
+            "; ".join(
+                f"{way}: wall {runs[-1]['wall']:.1f} s, processor {runs[-1]['processor']:.1f} s"
+                for way, runs in found.items()
+            ),
+            flush=True,
+        )
+    each = ", ".join(f"{step} {taken:.1f}" for step, taken in found["ahead"][-1]["steps"].items())
+    print(f"with a detector, {DETECTOR_FRAMES:,} frames; last run, wall: {each}")
+    for way, runs in found.items():
+        print(f"  {way}: {spread([DETECTOR_FRAMES / each['wall'] for each in runs], 0)} frames a second of wall time, ")
+        print(f"    {spread([1000 * each['processor'] / DETECTOR_FRAMES for each in runs], 1)} ms of processor a frame")
+    for way in ("decode", "in turn"):
+        ratio = [a["wall"] / b["wall"] for a, b in zip(found["ahead"], found[way], strict=True)]
+        print(f"  wall time against '{way}': {spread(ratio, 2)} times")
+
+
+def main() -> None:
+    """Make what is missing, then measure."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.one:
+        print(json.dumps(one(given.out, *given.one)))
+        return
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
+    given.out.mkdir(parents=True, exist_ok=True)
+    make(given.out)
+    size = (given.out / "10 minutes.mp4").stat().st_size
+    print(f"{WIDTH} x {HEIGHT}, {FPS} frames a second, {8e-6 * size * FPS / FRAMES:.1f} megabits a second", flush=True)
+    compare_memory(given.out, compare_counts(given.out, given.rounds))
+    compare_detection(given.out, given.rounds)
+
+
+if __name__ == "__main__":
+    main()
