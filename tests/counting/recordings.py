@@ -1,12 +1,15 @@
 """A short recording with polyps that come and go, drawn once for all tests of a process."""
 
 import functools
+import json
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 
-from polypcount.corpus import Boxes, Corpus
+from polypcount.corpus import Boxes, Corpus, Polyp, Video, concatenate
+from polypcount.importers import FORMATS, write_boxes
 from polypcount.video.write import write_video
 
 WIDTH, HEIGHT, FRAMES, FPS = 160, 128, 220, 25.0
@@ -73,8 +76,63 @@ def boxes(*, polyps: bool = False, tracks: bool = False, only: slice = slice(Non
 
 def corpus(*, polyps: bool = False) -> Corpus:
     """The recording as a corpus of its own."""
-    from polypcount.corpus import Polyp, Video
-
     video = Video("case", FRAMES, FPS, WIDTH, HEIGHT, str(recording()))
     known = tuple(Polyp(f"p{number}", "case") for number in range(3)) if polyps else ()
     return Corpus((video,), boxes(polyps=polyps), known)
+
+
+def several(*names: str) -> Corpus:
+    """Videos of these names: the first has all boxes, with tracks, and the others one each."""
+    tables = [boxes(tracks=True), *(boxes(tracks=True).take(np.array([0])) for _ in names[1:])]
+    videos = [Video(name, FRAMES, FPS, WIDTH, HEIGHT) for name in names]
+    return concatenate([Corpus((video,), table) for video, table in zip(videos, tables, strict=True)])
+
+
+def write_in(format: str, folder: Path, table: Boxes, *, size: tuple[int, int] = (WIDTH, HEIGHT)) -> Path:
+    """Write boxes of the recording in a format to a new folder; the file or folder that a user would give."""
+    width, height = size
+    written = Corpus((Video("case", FRAMES, FPS, width, height),), table)
+    if format == "corpus":
+        written.save(folder)
+        return folder
+    if FORMATS[format].writes:
+        (place,) = write_boxes(written, format, folder).iterdir()
+        return place
+    folder.mkdir(parents=True)
+    rows = list(zip(table.frame.tolist(), table.xyxy.tolist(), table.track.tolist(), strict=True))
+    if format == "voc":
+        for frame in range(FRAMES):
+            write_voc(folder / f"{frame:04}.xml", [(box, track) for at, box, track in rows if at == frame], size)
+        return folder
+    if format == "frames-json":
+        frames = [[{"bbox": box, "track": track} for at, box, track in rows if at == k] for k in range(FRAMES)]
+        values: object = {"width": width, "height": height, "frames": frames}
+    else:
+        assert format == "coco-results"
+        values = [
+            {"image_id": frame, "bbox": [x1, y1, x2 - x1, y2 - y1], "score": 1.0, "track_id": track}
+            for frame, (x1, y1, x2, y2), track in rows
+        ]
+    (folder / "case.json").write_text(json.dumps(values))
+    return folder / "case.json"
+
+
+def write_voc(path: Path, found: Iterable[tuple[list[float], int]], size: tuple[int, int] = (WIDTH, HEIGHT)) -> None:
+    """One frame as Pascal VOC. found: box and track of each."""
+    objects = "".join(
+        f"<object><name>polyp</name><track_id>{track}</track_id><bndbox><xmin>{x1}</xmin><ymin>{y1}</ymin>"
+        f"<xmax>{x2}</xmax><ymax>{y2}</ymax></bndbox></object>"
+        for (x1, y1, x2, y2), track in found
+    )
+    shape = f"<size><width>{size[0]}</width><height>{size[1]}</height><depth>3</depth></size>"
+    path.write_text(f"<annotation>{shape}{objects}</annotation>")
+
+
+def write_images(folder: Path, numbers: Iterable[int]) -> Path:
+    """The first frames as images whose names end in these numbers."""
+    from PIL import Image
+
+    folder.mkdir(parents=True)
+    for frame, number in enumerate(numbers):
+        Image.fromarray(frame_at(frame)).save(folder / f"image_{number:04}.png", compress_level=1)
+    return folder

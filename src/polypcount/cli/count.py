@@ -1,19 +1,22 @@
 """`polypcount count`: how many distinct polyps there are in a recording."""
 
-import os
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from polypcount.cli.recordings import boxes_for, name_of, name_recordings
 from polypcount.cli.texts import harmless, parse_size
 
 if TYPE_CHECKING:
     from polypcount.counting import CountingPoint, CountReport, Detector, DetectorSettings
     from polypcount.counting.inputs import Procedure
     from polypcount.encoder import Encoder
-    from polypcount.video import FrameMask
+    from polypcount.video import FrameMask, FrameSource
+    from polypcount.video.view_mask import Rectangle
+
+_MOST_SHOWN = 3  # doubts in the terminal
 
 
 @dataclass(frozen=True)
@@ -29,12 +32,21 @@ class _Job:
     first_frame: int | None
     min_frames: int | None
     confidence: float | None
-    masks: tuple[str, ...]
+    rectangles: "tuple[Rectangle, ...]"
     find_view: bool
     export: tuple[str, ...]
     video: bool
     pseudonyms: bool
     force: bool
+
+
+@dataclass(frozen=True)
+class _Counted:
+    """A report that is written, and what an annotated video needs besides."""
+
+    report: "CountReport"
+    source: "FrameSource"
+    mask: "FrameMask | None"
 
 
 def count(
@@ -58,7 +70,8 @@ def count(
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Folder for the report.", show_default="NAME-count")
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder for the report.", show_default="NAME-count; polyp-counts of several"),
     ] = None,
     encoder: Annotated[
         Path | None, typer.Option(help="Folder of a trained encoder.", show_default="the one that comes along")
@@ -66,9 +79,14 @@ def count(
     boxes_format: Annotated[
         str | None, typer.Option("--format", help="Format of the boxes, see polypcount import --list.")
     ] = None,
-    only: Annotated[str | None, typer.Option(metavar="ID", help="Which video, where boxes are of several.")] = None,
+    only: Annotated[
+        str | None, typer.Option(metavar="ID", help="Which video, where a corpus or the boxes have several.")
+    ] = None,
     fps: Annotated[float | None, typer.Option(help="Frames per second, where the recording does not say.")] = None,
-    first_frame: Annotated[int | None, typer.Option(help="Number that the boxes give to the first frame.")] = None,
+    first_frame: Annotated[
+        int | None,
+        typer.Option(help="Number that the boxes give to the first frame.", show_default="0; 1 in mot and yolo"),
+    ] = None,
     min_frames: Annotated[
         int | None, typer.Option(min=1, help="Leave shorter tracklets out.", show_default="30; less in a short clip")
     ] = None,
@@ -85,31 +103,44 @@ def count(
         Path | None,
         typer.Option(metavar="CSV", help="Call recordings by pseudonyms; this file keeps which is which."),
     ] = None,
-    export: Annotated[str, typer.Option(metavar="coco,mot,cvat,yolo,csv", help="Boxes with their polyps, too.")] = "",
+    export: Annotated[
+        str, typer.Option(metavar="FORMAT,...", help="Write boxes with their polyps, too: coco, mot, cvat, yolo, csv.")
+    ] = "",
     video: Annotated[bool, typer.Option("--video", help="Write an annotated mp4, too.")] = False,
     histology: Annotated[
-        Path | None, typer.Option(metavar="CSV", help="video,histology: a row for each polyp resected.")
+        Path | None,
+        typer.Option(metavar="CSV", help="video,histology of each polyp resected: adenoma detection rate of several."),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace reports that are there.")] = False,
 ) -> None:
     """Count the distinct polyps of a recording, and write a report. Nothing leaves the machine.
 
-    Boxes with tracks or polyps are taken as they are, others are tracked first. Of several recordings each gets a
-    report, with a summary; one that cannot be counted does not stop the others, and the exit code is 2.
+    Boxes with tracks or polyps are taken as they are, others are tracked first.
+
+    Of several recordings each gets a report, with a summary. One that cannot be counted does not stop the others.
     """
     from polypcount.counting import CountingPoint, load_detector
     from polypcount.encoder import load_encoder
-    from polypcount.errors import DataError, FileError
+    from polypcount.errors import DataError
+    from polypcount.report import read_histology, refuse_unsuitable_report
+    from polypcount.video import parse_rectangle
 
+    several = len(sources) > 1
     if (boxes is not None) + (boxes_dir is not None) + (detector is not None) > 1:
         raise DataError("give one of --boxes, --boxes-dir and --detector")
-    if boxes is not None and len(sources) > 1:
+    if detector_set and detector is None:
+        raise DataError("--detector-set is for a --detector")
+    if boxes is not None and several:
         raise DataError("--boxes are of one recording; for several, give --boxes-dir")
-    if histology is not None and not histology.is_file():
-        raise FileError(f"{histology} does not exist; it was given as --histology")
-    formats = tuple(name for name in export.replace(" ", "").split(",") if name)
-    several = len(sources) > 1
-    folder = out or Path("polyp-counts" if several else f"{_name_of(sources[0])}-count")
+    if histology is not None and not several:
+        raise DataError("--histology is for a summary of several recordings")
+    rectangles = tuple(parse_rectangle(text) for text in mask or ())
+    formats = _formats(export)
+    resected = None if histology is None else read_histology(histology)
+    named = name_recordings(sources, pseudonyms, by_name=boxes_dir is not None or histology is not None)
+    folder = out or Path("polyp-counts" if several else f"{named[sources[0]]}-count")
+    for name in named.values():
+        refuse_unsuitable_report(folder / name if several else folder, force=force)
     model = load_encoder(encoder)
     job = _Job(
         model,
@@ -121,38 +152,34 @@ def count(
         first_frame,
         min_frames,
         confidence,
-        tuple(mask or ()),
+        rectangles,
         find_view,
         formats,
         video,
         pseudonyms is not None,
         force,
     )
-    named = _named(sources, pseudonyms)
     if several:
-        _count_several(sources, named, boxes_dir, folder, job, histology)
+        _count_several(named, boxes_dir, folder, job, resected)
     else:
-        place = boxes if boxes_dir is None else _boxes_for(sources[0], boxes_dir)
-        report = _count_one(sources[0], named[sources[0]], place, folder, job)
-        _say(report, folder)
-        if histology is not None:
-            raise DataError("--histology is for a summary of several recordings")
+        place = boxes if boxes_dir is None else boxes_for(sources[0], boxes_dir)
+        counted = _count_one(sources[0], named[sources[0]], place, folder, job)
+        _say(counted.report, folder)
+        _write_video(counted, folder, job)
 
 
-def _count_one(source: Path, name: str, boxes: Path | None, folder: Path, job: _Job) -> "CountReport":
+def _count_one(source: Path, name: str, boxes: Path | None, folder: Path, job: _Job) -> _Counted:
     """Count one recording and write its report to a new folder."""
     from dataclasses import replace
 
     from polypcount.cli.progress import show_progress
     from polypcount.counting import count_procedure, count_with_detector, open_procedure, read_procedure
-    from polypcount.report import refuse_unsuitable_report, write_annotated
     from polypcount.tracking import TrackRules
 
-    refuse_unsuitable_report(folder, force=job.force)
     rules = TrackRules() if job.confidence is None else TrackRules(confidence=job.confidence)
     settings = {} if job.first_frame is None else {"first_frame": job.first_frame}
     if job.detector is not None:
-        procedure = open_procedure(source, fps=job.fps)
+        procedure = open_procedure(source, video=job.only, fps=job.fps)
     else:
         procedure = read_procedure(
             source, boxes, boxes_format=job.boxes_format, video=job.only, fps=job.fps, **settings
@@ -184,46 +211,74 @@ def _count_one(source: Path, name: str, boxes: Path | None, folder: Path, job: _
                 progress=progress,
             )
     report.save(folder, force=job.force, export=job.export)
+    return _Counted(report, procedure.source, mask)
+
+
+def _write_video(counted: _Counted, folder: Path, job: _Job) -> None:
+    """Write the annotated video, if it is wanted, to a report that is there: it can fail, and the count stays."""
+    from polypcount.cli.progress import show_progress
+    from polypcount.report import write_annotated
+
     if job.video:
         with show_progress("annotated video: frames") as progress:
-            write_annotated(report, procedure.source, folder / "annotated.mp4", mask=mask, progress=progress)
-    return report
+            place = folder / "annotated.mp4"
+            write_annotated(counted.report, counted.source, place, mask=counted.mask, progress=progress)
 
 
 def _count_several(
-    sources: list[Path], named: dict[Path, str], boxes_dir: Path | None, folder: Path, job: _Job, histology: Path | None
+    named: dict[Path, str], boxes_dir: Path | None, folder: Path, job: _Job, resected: dict[str, list[str]] | None
 ) -> None:
     from polypcount.errors import PolypcountError
-    from polypcount.report import Procedure, read_histology, write_summary
+    from polypcount.report import Procedure, write_summary
 
-    known = None if histology is None else read_histology(histology)
     rows: list[Procedure] = []
-    for place, source in enumerate(sources):
-        name = named[source]
-        typer.echo(f"[{place + 1} of {len(sources)}] {harmless(name)}")
+    failed = 0
+    for place, (source, name) in enumerate(named.items()):
+        typer.echo(f"[{place + 1} of {len(named)}] {harmless(name)}")
         try:
-            boxes = None if boxes_dir is None else _boxes_for(source, boxes_dir)
-            report = _count_one(source, name, boxes, folder / name, job)
+            boxes = None if boxes_dir is None else boxes_for(source, boxes_dir)
+            counted = _count_one(source, name, boxes, folder / name, job)
             rows.append(Procedure.of_report(folder / name))
-            typer.echo(f"  {_counted(report)}")
+            typer.echo(f"  {_counted(counted.report)}")
+            _write_video(counted, folder / name, job)
         except (PolypcountError, OSError) as problem:
+            failed += 1
             told = harmless(" ".join(str(problem).split()))
-            rows.append(Procedure(name, error=told))
+            if len(rows) > place:
+                typer.echo(f"  counted, but {told}", err=True)
+                continue
             typer.echo(f"  not counted: {told}", err=True)
-    write_summary(rows, folder, histology=known)
-    failed = sum(bool(row.error) for row in rows)
-    typer.echo(f"{len(rows) - failed} of {len(rows)} counted; {folder / 'summary.html'}")
+            # The line names files, which a summary with pseudonyms must not.
+            rows.append(Procedure(name, error="could not be counted" if job.pseudonyms else told))
+    if resected is not None:  # whose table knows recordings by the names of their files
+        names = {name_of(source): name for source, name in named.items()}
+        resected = {names.get(known, known): classes for known, classes in resected.items()}
+    write_summary(rows, folder, histology=resected)
+    typer.echo(f"{sum(not row.error for row in rows)} of {len(rows)} counted")
+    typer.echo(f"summary: {harmless(str(folder / 'summary.html'))}")
     if failed:
         raise typer.Exit(2)
 
 
 def _mask(procedure: "Procedure", job: _Job) -> "FrameMask | None":
     from polypcount.counting import view_of
-    from polypcount.video import FrameMask, parse_rectangle
+    from polypcount.video import FrameMask
 
-    rectangles = tuple(parse_rectangle(text) for text in job.masks)
     view = view_of(procedure) if job.find_view else None
-    return FrameMask(rectangles, view) if rectangles or view is not None else None
+    return FrameMask(job.rectangles, view) if job.rectangles or view is not None else None
+
+
+def _formats(export: str) -> tuple[str, ...]:
+    """The formats that boxes are to be written in."""
+    from polypcount.errors import DataError
+    from polypcount.importers import FORMATS
+
+    able = [item.name for item in FORMATS.values() if item.writes]
+    found = tuple(name for name in export.replace(" ", "").split(",") if name)
+    for name in found:
+        if name not in able:
+            raise DataError(f"--export: {name!r} cannot be written; these can: {', '.join(able)}")
+    return found
 
 
 def _detector_settings(given: list[str]) -> "DetectorSettings":
@@ -237,7 +292,12 @@ def _detector_settings(given: list[str]) -> "DetectorSettings":
             known = ", ".join(item.name for item in fields(DetectorSettings))
             raise DataError(f"--detector-set: there is no setting {name!r}; there are: {known}")
         if name == "size":
-            found[name] = parse_size(value)
+            try:
+                found[name] = parse_size(value)
+            except DataError:
+                raise DataError(
+                    f"--detector-set: size must be WIDTHxHEIGHT, such as 640x640, found {value!r}"
+                ) from None
         elif name == "classes":
             found[name] = tuple(value.split(","))
         elif name in ("confidence", "iou"):
@@ -250,44 +310,6 @@ def _detector_settings(given: list[str]) -> "DetectorSettings":
     return DetectorSettings(**found)
 
 
-def _name_of(source: Path) -> str:
-    resolved = Path(os.path.abspath(source))
-    return resolved.name if resolved.is_dir() else resolved.stem
-
-
-def _named(sources: list[Path], pseudonyms: Path | None) -> dict[Path, str]:
-    """What to call each recording; two of one name would be one report."""
-    from polypcount.errors import DataError
-    from polypcount.report.pseudonyms import Pseudonyms
-
-    if pseudonyms is not None:
-        keys = Pseudonyms.load(pseudonyms)
-        found = {source: keys.of(os.path.abspath(source)) for source in sources}
-        keys.save(pseudonyms)
-    else:
-        found = {source: _name_of(source) for source in sources}
-    for source, name in found.items():
-        if sum(other == name for other in found.values()) > 1:
-            raise DataError(
-                f"two recordings are called {name!r}, one of them {source}; rename one, or use --pseudonyms"
-            )
-    return found
-
-
-def _boxes_for(source: Path, folder: Path) -> Path:
-    """The one file or folder in there that has the recording's name."""
-    from polypcount.errors import FileError
-
-    name = _name_of(source)
-    if not folder.is_dir():
-        raise FileError(f"{folder} is not a folder; it was given as --boxes-dir")
-    found = sorted(entry for entry in folder.iterdir() if name in (entry.stem, entry.name) and entry != source)
-    if len(found) != 1:
-        told = "none" if not found else ", ".join(entry.name for entry in found)
-        raise FileError(f"{folder} must have one file of boxes called {name}.json, .txt, .csv or so, found {told}")
-    return found[0]
-
-
 def _counted(report: "CountReport") -> str:
     low, high = report.interval.low, report.interval.high
     span = f"{low}" if low == high else f"{low} to {high}"
@@ -297,7 +319,7 @@ def _counted(report: "CountReport") -> str:
 
 def _say(report: "CountReport", folder: Path) -> None:
     typer.echo(f"{_counted(report)} in {len(report.tracklets)} tracklets of {harmless(report.video.id)}")
-    for pair in report.pairs[:3]:
+    for pair in report.pairs[:_MOST_SHOWN]:
         one, other = report.tracklets[pair.first], report.tracklets[pair.second]
         what = (
             f"polyps {one.polyp} and {other.polyp} may be one"
@@ -305,8 +327,10 @@ def _say(report: "CountReport", folder: Path) -> None:
             else f"polyp {one.polyp} may be two"
         )
         typer.echo(f"  unsure: {what}: together in {pair.together:.0%} of {len(report.repeated)} repetitions")
+    if len(report.pairs) > _MOST_SHOWN:
+        typer.echo(f"  unsure of {len(report.pairs) - _MOST_SHOWN} more, see the report")
     for remark in report.remarks:
         typer.echo(f"  {harmless(remark)}")
     spent = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in report.seconds.items() if seconds >= 0.05)
     typer.echo(f"  {spent}")
-    typer.echo(f"report: {folder / 'report.html'}")
+    typer.echo(f"report: {harmless(str(folder / 'report.html'))}")

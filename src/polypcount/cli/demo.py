@@ -8,8 +8,9 @@ import typer
 if TYPE_CHECKING:
     from polypcount.corpus import Corpus
 
-_SEED = 17
+_SEED = 27
 _MINUTES = 0.75
+_DIFFICULTY = 0.6  # of the study preset: a good part of a minute is little to learn from
 
 
 def demo(
@@ -60,7 +61,7 @@ def _new_folder() -> Path:
 
 def _drawn(folder: Path, seed: int) -> "Corpus":
     from polypcount.cli.progress import show_progress
-    from polypcount.simulate import TimelineSettings, render, simulate_scenes
+    from polypcount.simulate import Looks, TimelineSettings, render, simulate_scenes
 
     # Short, and with polyps that are lost and found again within it.
     settings = TimelineSettings(
@@ -74,7 +75,7 @@ def _drawn(folder: Path, seed: int) -> "Corpus":
         more_episodes=0.9,
         late_return=0.5,
     )
-    corpus = simulate_scenes(folder / "recording", 1, seed, "study", settings=settings)
+    corpus = simulate_scenes(folder / "recording", 1, seed, "study", looks=Looks(*[_DIFFICULTY] * 6), settings=settings)
     typer.echo(f"Drawing a procedure of {_MINUTES * 60:.0f} seconds with {len(corpus.polyps)} synthetic polyps.")
     with show_progress("drawing: frames") as progress:
         return render(corpus, "mp4", progress=progress)

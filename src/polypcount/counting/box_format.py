@@ -50,7 +50,7 @@ def _of_folder(folder: Path) -> str | None:
         if texts := [file for file in list_files(place, frozenset({".txt"})) if file.name != _NO_BOXES]:
             # A frame without boxes is an empty file.
             filled = next((file for file in texts if file.stat().st_size), None)
-            return "mot" if filled is not None and _is_mot(_beginning(filled)) else "yolo"
+            return "mot" if filled is not None and _is_mot(_beginning(filled), among_others=True) else "yolo"
     return None
 
 
@@ -68,10 +68,12 @@ def _of_file(path: Path) -> str | None:
     return "mot" if _is_mot(text) else _BY_SUFFIX.get(path.suffix.lower())
 
 
-def _is_mot(text: str) -> bool:
+def _is_mot(text: str, *, among_others: bool = False) -> bool:
+    """Whether a text begins with a line of MOT. among_others: seven numbers without commas may as well be YOLO's."""
     line = text.partition("\n")[0]
     values = line.split(",") if "," in line else line.split()
-    return len(values) in _MOT_COLUMNS and all(decimal(value) is not None for value in values)
+    known = len(values) in _MOT_COLUMNS and all(decimal(value) is not None for value in values)
+    return known and not (among_others and "," not in line and len(values) == _MOT_COLUMNS[0])
 
 
 def _beginning(path: Path) -> str:

@@ -14,9 +14,9 @@ from polypcount.clustering import Scene
 from polypcount.counting.point import REPETITIONS, CountingPoint
 from polypcount.counting.result import DoubtfulPair
 
-# Nearness in time is a share of the procedure. A recording of less than five minutes is taken for a piece of one of
-# five minutes; otherwise seconds between two tracklets of a clip would count like the ends of a procedure.
-SHORTEST_FRAMES = 5 * 60 * 25
+# Nearness in time is a share of the procedure. A recording of less than a minute is taken for a piece of one of a
+# minute; otherwise seconds between two tracklets of a clip would count like the ends of a procedure.
+SHORTEST_FRAMES = 60 * 25
 _SURE = 0.05  # share of repetitions below which, or above the rest of which, there is no doubt worth showing
 
 

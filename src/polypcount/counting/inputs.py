@@ -1,7 +1,7 @@
 """A recording and boxes, in whatever form they come, as a corpus with one video."""
 
-import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from polypcount.corpus import Boxes, Corpus, Video, is_corpus
-from polypcount.errors import DataError, FileError, first_line
+from polypcount.counting.box_format import boxes_file, guess_format
+from polypcount.counting.image_numbers import frames_by_number, on_images
+from polypcount.errors import DataError, FileError
 from polypcount.importers import FORMATS, read_corpus
 from polypcount.video import FrameSource, open_source, open_video
 
-_BY_SUFFIX = {".csv": "csv", ".txt": "mot"}
-_FIRST_BYTES = 1 << 16
+_IN_ONE_FILE = ("coco", "coco-results", "frames-json", "csv")
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,33 +47,34 @@ def read_procedure(
     boxes: a file or folder of any format of `read_corpus`, a corpus, a table of boxes of video row 0; None for those
         of the corpus folder.
     boxes_format: name of the format; found out by the look of the file, where not given.
-    video: id of the one video to take, where a corpus or file of boxes has several.
-    fps: where nothing else says it. settings: further options of the format.
+    video: id of the one video to take, where a corpus or file of boxes has several; otherwise the one that is called
+        like the recording is taken, or the only one.
+    fps: where the recording does not say it. settings: further options of the format, such as first_frame.
+
+    Boxes for files of images by name (VOC, YOLO, COCO without frame ids) are put to the image of that number, where the
+    recording is a folder of numbered images and first_frame is not set.
     """
     opened = open_procedure(source, video=video, fps=fps, threads=threads)
-    if boxes is None and not is_corpus(Path(source)):
-        raise DataError(f"{source} comes without boxes: give those of a detector, or a detector")
+    if boxes is None or isinstance(boxes, Boxes | Corpus):
+        if settings:
+            raise DataError(f"{', '.join(settings)}: such settings are for a file of boxes")
+        if boxes is None and not is_corpus(Path(source)):
+            raise DataError(f"{source} comes without boxes: give them with --boxes, or a detector with --detector")
     if boxes is None:
         return _checked(opened)
-    named, place = opened.video, opened.sources[0]
     if isinstance(boxes, Boxes):
+        if boxes.video.any():
+            raise DataError("a table of boxes must be of one video, row 0; give a corpus of several with video=")
         return _checked(replace(opened, boxes=boxes.ordered()))
+    frames: Mapping[int, int] | None = None
     if isinstance(boxes, Corpus):
         found, told = boxes, "the corpus of boxes"
     else:
-        found, told = _read_boxes(Path(boxes), boxes_format, named, settings), str(boxes)
-    row = _row_of(found, video, told, prefer=named.id)
-    other = found.videos[row]
-    for name in ("width", "height"):
-        expected, there = getattr(other, name), getattr(named, name)
-        if expected is not None and expected != there:
-            raise DataError(
-                f"{told} is for frames with a {name} of {expected} pixels, and those of {place} have {there}; "
-                "give the recording that the boxes were drawn on"
-            )
-    of_video = found.select(videos=[other.id])
-    named = replace(named, fps=named.fps or other.fps)
-    return _checked(Procedure(opened.source, named, of_video.boxes, (place, told)))
+        told = str(boxes)
+        found, frames = _read_boxes(Path(boxes), boxes_format, opened, settings)
+    # Of a corpus folder, the id has chosen the recording already.
+    wanted = None if is_corpus(Path(source)) else video
+    return _checked(_with_boxes(opened, found, told, wanted, frames))
 
 
 def open_procedure(
@@ -87,7 +89,7 @@ def open_procedure(
         opened = open_video(known, corpus.files, row, threads=threads)
         return Procedure(
             opened,
-            replace(known, fps=known.fps or fps or opened.fps, width=opened.width, height=opened.height),
+            replace(known, fps=known.fps or opened.fps or fps, width=opened.width, height=opened.height),
             corpus.select(videos=[known.id]).boxes,
             (str(place),),
         )
@@ -104,75 +106,61 @@ def open_procedure(
     return Procedure(opened, named, Boxes.empty(), (str(place),))
 
 
-def guess_format(path: Path) -> str:
-    """The format of a file or folder of boxes, by its name and first bytes."""
-    if is_corpus(path):
-        return "corpus"
-    if path.is_dir():
-        suffixes = {entry.suffix.lower() for entry in path.iterdir()} if path.exists() else set()
-        for suffix, name in ((".xml", "voc"), (".txt", "yolo")):
-            if suffix in suffixes:
-                return name
-        raise FileError(f"{path} holds neither .xml nor .txt files; say what format its boxes have (--format)")
-    suffix = path.suffix.lower()
-    if suffix in _BY_SUFFIX:
-        return _BY_SUFFIX[suffix]
-    if suffix == ".xml":
-        return "cvat"
-    if suffix == ".json":
-        return _json_format(path)
-    raise FileError(
-        f"{path}: what format these boxes have cannot be told by the name; say it with --format, one of "
-        f"{', '.join(FORMATS)}"
-    )
-
-
-def _json_format(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            head = file.read(_FIRST_BYTES).lstrip()
-    except OSError as problem:
-        raise FileError(f"{path} cannot be read: {first_line(problem)}") from None
-    if head.startswith(b"["):
-        return "coco-results"
-    # A COCO file names its parts at the top level, which may be far inside; only its shape is wanted, so it is read.
-    try:
-        with path.open("rb") as file:
-            keys = set(json.load(file))
-    except (OSError, ValueError, RecursionError, TypeError) as problem:
-        raise FileError(f"{path} is not a JSON file of boxes: {first_line(problem)}") from None
-    return "frames-json" if "frames" in keys and "annotations" not in keys else "coco"
-
-
-def _read_boxes(path: Path, boxes_format: str | None, video: Video, settings: dict[str, Any]) -> Corpus:
+def _read_boxes(
+    path: Path, boxes_format: str | None, opened: Procedure, settings: dict[str, Any]
+) -> tuple[Corpus, dict[int, int] | None]:
+    """The boxes; and where their frames are numbers of images, the frame of each number."""
     name = boxes_format or guess_format(path)
     if name == "corpus":
-        return Corpus.load(path)
+        if settings:
+            raise DataError(f"{', '.join(settings)}: such settings are for a file of boxes, and {path} is a corpus")
+        return Corpus.load(path), None
     if name not in FORMATS:
-        raise DataError(f"there is no format {name!r}; there are: {', '.join(FORMATS)}")
-    given: dict[str, Any] = {
-        "frame_count": video.frame_count,
-        "fps": video.fps,
-        "width": video.width,
-        "height": video.height,
-    }
-    known = {key: value for key, value in given.items() if key in FORMATS[name].takes and value is not None}
-    if "video" in FORMATS[name].takes and name not in ("coco", "csv"):
-        known["video"] = video.id
-    return read_corpus(name, path, **{**known, **settings}, cache=False)
+        raise DataError(f"there is no format {name!r}; there are: corpus, {', '.join(FORMATS)}")
+    place = boxes_file(path) if name in _IN_ONE_FILE else path
+    given = dict(settings)
+    if name == "yolo":  # its boxes are shares of the image
+        given = {"width": opened.video.width, "height": opened.video.height, **given}
+    try:
+        frames = None if "first_frame" in given else frames_by_number(opened.source, name, place)
+        if frames is not None:
+            given["first_frame"] = 0
+        return read_corpus(name, place, **given, cache=False), frames
+    except FileError as problem:
+        raise FileError(str(problem).replace("(--skip-bad imports", "(polypcount import --skip-bad takes")) from None
 
 
-def _row_of(corpus: Corpus, wanted: str | None, told: str, prefer: str | None = None) -> int:
+def _with_boxes(
+    opened: Procedure, found: Corpus, told: str, wanted: str | None, frames: Mapping[int, int] | None
+) -> Procedure:
+    """The recording with the boxes of its video in a corpus. told: what the boxes were read from."""
+    named, place = opened.video, opened.sources[0]
+    other = found.videos[_row_of(found, wanted, told, prefer=(named.id, Path(named.source or "").name))]
+    for name in ("width", "height"):
+        expected, there = getattr(other, name), getattr(named, name)
+        if expected is not None and expected != there:
+            raise DataError(
+                f"{told} is for frames with a {name} of {expected} pixels, and those of {place} have {there}; "
+                "give the recording that the boxes were drawn on"
+            )
+    boxes = found.select(videos=[other.id]).boxes
+    if frames is not None:
+        boxes = on_images(boxes, frames, told, place)
+    return Procedure(opened.source, replace(named, fps=named.fps or other.fps), boxes, (place, told))
+
+
+def _row_of(corpus: Corpus, wanted: str | None, told: str, prefer: tuple[str, ...] = ()) -> int:
+    """Row of the video that is wanted; otherwise of one that has a preferred name, or of the only one."""
     ids = [video.id for video in corpus.videos]
-    name = wanted if wanted is not None else prefer
-    if name in ids:
-        return ids.index(name)
-    if wanted is None and len(ids) == 1:
+    for name in prefer if wanted is None else (wanted,):
+        if name in ids:
+            return ids.index(name)
+    if len(ids) == 1 and (wanted is None or wanted in prefer):
         return 0
     shown = ", ".join(ids[:5]) + (", ..." if len(ids) > 5 else "")
     if wanted is not None:
         raise DataError(f"{told} has no video {wanted!r}; it has: {shown}")
-    raise DataError(f"{told} has {len(ids)} videos ({shown}); say which one to take with --video")
+    raise DataError(f"{told} has {len(ids)} videos ({shown}); say which one to take with --only")
 
 
 def _checked(procedure: Procedure) -> Procedure:

@@ -31,8 +31,8 @@ class TrackRules:
         takes for mucosa begins nothing. Annotations have the score 1.
     low_confidence: a box of at least this score may continue a track, where no better box does: a polyp that is
         blurred or half hidden is scored low, but is where it is expected. Boxes below it are in no track.
-    lost_seconds: how long a track lives without a box. Short, since what comes back later may be another polyp, and to
-        tell that is the grouping's task.
+    lost_seconds: how long a track lives without a box: some frames that a detector misses. Short, since what comes
+        back after half a second may be another polyp in its place, and to tell that is the grouping's task.
     min_iou: least IoU of a box with the place where its track is expected. Low, as in linking, since an endoscope moves
         quickly.
     min_boxes: consecutive boxes after which a track counts. 1 numbers a track from its first box on. With more, flashes
@@ -41,7 +41,7 @@ class TrackRules:
 
     confidence: float = 0.5
     low_confidence: float = 0.1
-    lost_seconds: float = 0.5
+    lost_seconds: float = 0.2
     min_iou: float = 0.1
     min_boxes: int = 1
 

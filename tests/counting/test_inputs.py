@@ -1,0 +1,279 @@
+"""Recordings and boxes in every form that they come in."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import polypcount as pc
+from polypcount.corpus import Boxes, Corpus, Video
+from polypcount.counting import open_procedure, read_procedure
+from polypcount.counting.inputs import guess_format
+from polypcount.encoder import Encoder, load_encoder
+from polypcount.errors import DataError, FileError, PolypcountError
+from polypcount.importers import write_boxes
+from tests.counting.recordings import (
+    FPS,
+    FRAMES,
+    HEIGHT,
+    WIDTH,
+    boxes,
+    corpus,
+    frame_at,
+    recording,
+    several,
+    write_images,
+    write_in,
+    write_voc,
+)
+
+ONE_VIDEO = ["coco", "coco-results", "mot", "yolo", "frames-json", "voc", "cvat", "csv", "corpus"]
+# Those of which a file or folder can have several videos.
+MANY_VIDEOS = ["coco", "mot", "yolo", "cvat", "csv", "corpus"]
+
+
+@pytest.fixture(scope="module")
+def encoder() -> Encoder:
+    """The bundled one, loaded once."""
+    return load_encoder()
+
+
+def same_boxes(found: Boxes, expected: Boxes) -> bool:
+    """Whether two tables have the same boxes with the same tracks, or polyps, in the same order."""
+    identity = found.track if (found.track >= 0).any() else found.polyp
+    return (
+        np.array_equal(found.frame, expected.frame)
+        and np.allclose(found.xyxy, expected.xyxy, atol=1e-3)
+        and len(np.unique(identity)) == len(np.unique(expected.track))
+        and len(np.unique(np.stack([identity, expected.track]), axis=1).T) == len(np.unique(expected.track))
+    )
+
+
+@pytest.mark.parametrize("format", ONE_VIDEO)
+def test_every_format_is_recognised_and_counts_the_same(format: str, tmp_path: Path, encoder: Encoder) -> None:
+    place = write_in(format, tmp_path / "boxes", boxes(tracks=True))
+    assert guess_format(place) == format
+    procedure = read_procedure(recording(), place)
+    assert same_boxes(procedure.boxes, boxes(tracks=True))
+    assert procedure.sources == (str(recording()), str(place))
+    assert (procedure.video.id, procedure.video.frame_count, procedure.video.fps) == ("case", FRAMES, FPS)
+    report = pc.count(recording(), place, encoder=encoder, pictures=False)
+    assert [one.polyp for one in report.tracklets] == [1, 2, 1, 2, 3]
+    assert [one.start_frame for one in report.tracklets] == [5, 60, 80, 140, 190]
+
+
+@pytest.mark.parametrize("format", ["coco", "mot", "yolo", "cvat", "csv"])
+def test_the_folder_of_an_export_is_as_good_as_what_is_in_it(format: str, tmp_path: Path) -> None:
+    folder = write_in(format, tmp_path / "boxes", boxes(tracks=True)).parent
+    assert folder == tmp_path / "boxes"
+    assert guess_format(folder) == format
+    assert same_boxes(read_procedure(recording(), folder).boxes, boxes(tracks=True))
+
+
+@pytest.mark.parametrize("format", ["coco", "coco-results", "frames-json", "cvat", "csv"])
+@pytest.mark.parametrize("name", ["boxes", "boxes.dat", "boxes.2024"])
+def test_the_name_of_a_file_need_not_tell(format: str, name: str, tmp_path: Path) -> None:
+    place = write_in(format, tmp_path / "boxes", boxes(tracks=True)).rename(tmp_path / name / "x" if False else tmp_path / f"my-{name}")
+    assert guess_format(place) == format
+    assert same_boxes(read_procedure(recording(), place).boxes, boxes(tracks=True))
+
+
+MOT = "".join(f"{frame + 1},4,20,20,48,48,0.9,-1,-1,-1\n" for frame in range(5, 45))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "format"),
+    [
+        ("det.txt", MOT, "mot"),
+        ("det.csv", MOT, "mot"),
+        ("det", MOT.replace(",", " "), "mot"),
+        ("det.txt", "frame,x1,y1,x2,y2\n5,20,20,68,68\n", "csv"),
+        ("det.txt", '\ufeff"frame","x1","y1","x2","y2"\n5,20,20,68,68\n', "csv"),
+        ("det.json", '\ufeff [{"image_id": 5, "bbox": [20, 20, 48, 48], "score": 1}]', "coco-results"),
+        ("det.json", "[]", "coco-results"),
+        ("det.txt", "", "mot"),
+        ("det.json", '{"note": "frames", "frames": [[{"bbox": [0, 0, 9, 9]}]]}', "frames-json"),
+        ("det.json", json.dumps({"info": {"frames": 1}, "images": [], "annotations": []}), "coco"),
+    ],
+)
+def test_small_files_are_recognised(name: str, text: str, format: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    assert guess_format(tmp_path / name) == format
+    assert read_procedure(recording(), tmp_path / name).video.id == "case"
+
+
+def test_text_files_of_frames_are_told_from_those_of_videos(tmp_path: Path) -> None:
+    (tmp_path / "mot").mkdir()
+    (tmp_path / "mot" / "case.txt").write_text(MOT)
+    assert guess_format(tmp_path / "mot") == "mot"
+    assert len(read_procedure(recording(), tmp_path / "mot").boxes) == 40
+    (tmp_path / "yolo").mkdir()
+    (tmp_path / "yolo" / "classes.txt").write_text("polyp\n")
+    (tmp_path / "yolo" / "000001.txt").touch()
+    (tmp_path / "yolo" / "000002.txt").write_text("0 0.5 0.5 0.25 0.25 0.9 7\n")
+    assert guess_format(tmp_path / "yolo") == "yolo"
+    found = read_procedure(recording(), tmp_path / "yolo").boxes
+    assert found.frame.tolist() == [1]
+    assert found.xyxy.tolist() == [[60, 48, 100, 80]]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("boxes", b"", "say it with --format"),
+        ("boxes.mp4", b"\x00\x00\x00 ftypisom", "say it with --format"),
+        ("boxes.json", b"{", r"boxes\.json:1: not valid JSON"),
+        ("boxes.json", b"5", "an object with images and annotations"),
+        ("boxes.json", b'{"images": []}', "annotations must be a list"),
+        ("boxes.csv", b"a,b\n1,2\n", "the header lacks frame"),
+        ("boxes.xml", b"<html></html>", "annotations"),
+        ("boxes.xml", b"<annotation></annotation>", "a folder of XML files is expected"),
+        ("boxes.txt", b"hello\n", "numbers with commas between"),
+        ("nowhere.json", None, r"nowhere\.json does not exist"),
+        ("nowhere", None, "does not exist"),
+    ],
+)
+def test_what_has_no_boxes_is_named(name: str, content: bytes | None, told: str, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(FileError, match=told) as caught:
+        read_procedure(recording(), tmp_path / name)
+    assert name in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_bad_row_says_which_verb_takes_the_rest(tmp_path: Path) -> None:
+    (tmp_path / "boxes.csv").write_text("frame,x1,y1,x2,y2\n5,20,20,68,68\nx,1,2,3,4\n")
+    with pytest.raises(FileError, match=r"boxes\.csv:3: .* \(polypcount import --skip-bad takes the rest\)"):
+        read_procedure(recording(), tmp_path / "boxes.csv")
+
+
+def test_an_empty_folder_and_one_of_other_things_say_what_is_wanted(tmp_path: Path) -> None:
+    (tmp_path / "one.json").write_text("{}")
+    (tmp_path / "two.json").write_text("{}")
+    for folder in (tmp_path, write_images(tmp_path / "images", range(2))):
+        with pytest.raises(FileError, match="cannot be told; say it with --format, one of"):
+            read_procedure(recording(), folder)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(FileError, match="pipe is not a file"):
+        read_procedure(recording(), tmp_path / "pipe")
+    memory = Path("/proc/self/mem")  # a file, of which the first bytes cannot be read by anybody
+    if not memory.exists():
+        pytest.skip("this system has no /proc")
+    for name in ("boxes.json", "boxes.txt", "boxes"):
+        (tmp_path / name).symlink_to(memory)
+        with pytest.raises(FileError, match=f"{name} cannot be read: Input/output error"):
+            read_procedure(recording(), tmp_path / name)
+
+
+def test_a_wrong_name_of_a_format_lists_the_right_ones(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="there is no format 'cocoa'; there are: corpus, real-colon, .*, csv"):
+        read_procedure(recording(), tmp_path, boxes_format="cocoa")
+    place = write_in("csv", tmp_path / "boxes", boxes(tracks=True))
+    with pytest.raises(PolypcountError, match=r"boxes\.csv:1: not valid JSON"):
+        read_procedure(recording(), place, boxes_format="coco")
+    assert same_boxes(read_procedure(recording(), place.parent, boxes_format="csv").boxes, boxes(tracks=True))
+
+
+@pytest.mark.parametrize("format", MANY_VIDEOS)
+def test_of_several_videos_the_one_of_the_recording_is_taken(format: str, tmp_path: Path) -> None:
+    def written(*names: str) -> Path:
+        folder = tmp_path / "-".join(names)
+        if format == "corpus":
+            several(*names).save(folder)
+            return folder
+        return write_boxes(several(*names), format, folder)
+
+    for names in (("case", "other"), ("case.mp4", "other")):
+        place = written(*names)
+        assert guess_format(place) == format
+        assert same_boxes(read_procedure(recording(), place).boxes, boxes(tracks=True))
+        assert len(read_procedure(recording(), place, video="other").boxes) == 1
+    place = written("one", "two")
+    with pytest.raises(DataError, match=r"has 2 videos \(one, two\); say which one to take with --only"):
+        read_procedure(recording(), place)
+    with pytest.raises(DataError, match="has no video 'three'; it has: one, two"):
+        read_procedure(recording(), place, video="three")
+    chosen = read_procedure(recording(), place, video="one")
+    assert same_boxes(chosen.boxes, boxes(tracks=True))
+    assert chosen.video.id == "case"
+    assert not chosen.boxes.video.any()
+
+
+def test_one_video_of_another_name_is_taken_unless_a_name_is_given(tmp_path: Path) -> None:
+    found = several("someone")
+    assert same_boxes(read_procedure(recording(), found).boxes, boxes(tracks=True))
+    assert len(read_procedure(recording(), found, video="someone").boxes) == 170
+    assert len(read_procedure(recording(), found, video="case").boxes) == 170
+    with pytest.raises(DataError, match="the corpus of boxes has no video 'else'; it has: someone"):
+        read_procedure(recording(), found, video="else")
+    many = several(*(f"v{number}" for number in range(9)))
+    with pytest.raises(DataError, match=r"9 videos \(v0, v1, v2, v3, v4, \.\.\.\)"):
+        read_procedure(recording(), many)
+    table = many.boxes
+    with pytest.raises(DataError, match="a table of boxes must be of one video"):
+        read_procedure(recording(), table)
+
+
+def test_a_video_of_a_corpus_folder_is_chosen_by_its_id(tmp_path: Path) -> None:
+    videos = tuple(Video(name, FRAMES, FPS, WIDTH, HEIGHT, str(recording())) for name in ("one", "two"))
+    table = boxes(tracks=True)
+    Corpus(videos, Boxes(table.video + 1, table.frame, table.xyxy, track=table.track)).save(tmp_path / "corpus")
+    for read in (open_procedure, lambda place: read_procedure(place, None)):
+        with pytest.raises(DataError, match=r"corpus has 2 videos \(one, two\); say which one to take with --only"):
+            read(tmp_path / "corpus")
+    assert len(read_procedure(tmp_path / "corpus", None, video="one").boxes) == 0
+    assert same_boxes(read_procedure(tmp_path / "corpus", None, video="two").boxes, table)
+    # Boxes from elsewhere take the place of its own; the id chooses the recording, and the boxes if they have several.
+    for format in ("csv", "mot", "frames-json"):
+        place = write_in(format, tmp_path / format, table)
+        found = read_procedure(tmp_path / "corpus", place, video="one")
+        assert (found.video.id, same_boxes(found.boxes, table)) == ("one", True)
+    assert len(read_procedure(tmp_path / "corpus", several("two", "one"), video="one").boxes) == 1
+
+
+@pytest.mark.parametrize("format", ["coco", "mot", "frames-json", "voc", "cvat", "corpus"])
+@pytest.mark.parametrize(("size", "told"), [((320, HEIGHT), "width of 320"), ((WIDTH, 256), "height of 256")])
+def test_boxes_for_another_frame_size_are_refused(
+    format: str, size: tuple[int, int], told: str, tmp_path: Path
+) -> None:
+    place = write_in(format, tmp_path / "boxes", boxes(tracks=True), size=size)
+    with pytest.raises(DataError, match=f"boxes.* is for frames with a {told} pixels, and those of .*case.mp4 have"):
+        read_procedure(recording(), place)
+
+
+def test_yolo_boxes_are_shares_of_any_size(tmp_path: Path) -> None:
+    table = boxes(tracks=True)
+    larger = Boxes(table.video, table.frame, table.xyxy * 3, track=table.track)
+    place = write_in("yolo", tmp_path / "boxes", larger, size=(3 * WIDTH, 3 * HEIGHT))
+    assert same_boxes(read_procedure(recording(), place).boxes, table)
+    (place / "seqinfo.ini").unlink()
+    assert np.allclose(read_procedure(recording(), place).boxes.xyxy, table.xyxy, atol=1e-3)
+
+
+@pytest.mark.parametrize("format", ["csv", "coco-results"])
+def test_boxes_outside_the_frame_are_of_another_size(format: str, tmp_path: Path) -> None:
+    table = boxes(tracks=True)
+    larger = Boxes(table.video, table.frame, table.xyxy * 6, track=table.track)
+    place = write_in(format, tmp_path / "boxes", larger)
+    with pytest.raises(DataError, match=r"frame 60 has a box at .*, outside its 160 x 128 pixels"):
+        read_procedure(recording(), place)
+
+
+@pytest.mark.parametrize("format", [name for name in ONE_VIDEO if name not in ("voc", "corpus")])
+def test_boxes_beyond_the_last_frame_are_of_another_recording(format: str, tmp_path: Path) -> None:
+    place = write_in(format, tmp_path / "boxes", boxes(tracks=True))
+    short = write_images(tmp_path / "short", [0, 1, 2])
+    Corpus((Video("short", 3, None, WIDTH, HEIGHT, str(short)),), Boxes.empty()).save(tmp_path / "corpus")
+    for source in (short, tmp_path / "corpus"):
+        with pytest.raises(DataError, match="--first-frame|no name in .* ends in that") as caught:
+            read_procedure(source, place)
+        assert str(place) in str(caught.value)
+        assert str(source) in str(caught.value)
