@@ -15,6 +15,8 @@ sequences, each cut into tracklets of up to 8 frames. Intervals: 95 %, bootstrap
 Run: .venv/bin/python benchmarks/bundled_encoder.py CVC_CLINICDB KVASIR_SEG OUT [--tune] [--seed 0]
          [--set KEY=VALUE ...]
      .venv/bin/python benchmarks/bundled_encoder.py CVC_CLINICDB KVASIR_SEG OUT --bundle src/polypcount/encoder/bundled
+     .venv/bin/python benchmarks/bundled_encoder.py CVC_CLINICDB KVASIR_SEG OUT --count    only counts the procedures of
+         real frames that were held back, with the encoder that is bundled
 """
 
 import argparse
@@ -30,6 +32,8 @@ from numpy.typing import NDArray
 import polypcount as pc
 from polypcount.clustering import Grid, TemporalAffinityPropagation, TemporalAgglomerative
 from polypcount.corpus import Corpus, Embeddings, Polyp, Tracklets, Video
+from polypcount.counting import CountingPoint
+from polypcount.counting.decide import decide
 from polypcount.encoder import Encoder, load_encoder, make_bundle
 from polypcount.encoder.embed import evenly
 from polypcount.evaluation import leave_one_out, operating_point, reidentification_scores
@@ -259,6 +263,19 @@ def real_procedures(corpus: Corpus, encoder: Encoder, cache: Path) -> Embeddings
     )
 
 
+def count_real(corpus: Corpus, cache: Path) -> None:
+    """Print the polyps counted in each procedure of real frames."""
+    encoder = load_encoder()
+    point, found = CountingPoint.of(encoder), real_procedures(corpus, encoder, cache)
+    for place, video in enumerate(found.videos):
+        mine = found.video == place
+        # No resampled frames: their vectors are not kept.
+        vectors, start = np.repeat(found.vectors[mine][:, None], 2, axis=1), found.start_frame[mine].astype(np.int64)
+        told = decide(vectors, start, video.frame_count, np.empty((0, 2), np.int64), point)
+        true, counted = len(np.unique(found.polyp[mine])), len(np.unique(told.labels))
+        print(f"{video.id}: counted {counted} ({told.low} to {told.high}) of {true}, {len(start)} tracklets")
+
+
 def main() -> None:
     """Train or take what is there, judge, and bundle where asked."""
     parser = argparse.ArgumentParser()
@@ -269,7 +286,10 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], dest="changes")
     parser.add_argument("--name", default="bundled")
     parser.add_argument("--bundle", type=Path)
+    parser.add_argument("--count", action="store_true")
     given = parser.parse_args()
+    if given.count:
+        return count_real(cvc(given.cvc_clinicdb, 1, 14), given.out / "features")
     given.out /= "tune" if given.tune else "final"
     stills = list_stills(given.kvasir_seg)
     learnt = [still for k, still in enumerate(stills) if k % 3]
@@ -298,6 +318,7 @@ def main() -> None:
     (given.out / f"judged-{run.name}.json").write_text(json.dumps(table, indent=1))
     if given.bundle:
         make_bundle(run, given.bundle, points(list(simulated.values()), encoders[given.name], real, cache / "features"))
+    return None
 
 
 if __name__ == "__main__":

@@ -77,7 +77,7 @@ def test_the_folder_of_an_export_is_as_good_as_what_is_in_it(format: str, tmp_pa
 @pytest.mark.parametrize("format", ["coco", "coco-results", "frames-json", "cvat", "csv"])
 @pytest.mark.parametrize("name", ["boxes", "boxes.dat", "boxes.2024"])
 def test_the_name_of_a_file_need_not_tell(format: str, name: str, tmp_path: Path) -> None:
-    place = write_in(format, tmp_path / "boxes", boxes(tracks=True)).rename(tmp_path / name / "x" if False else tmp_path / f"my-{name}")
+    place = write_in(format, tmp_path / "written", boxes(tracks=True)).rename(tmp_path / name)
     assert guess_format(place) == format
     assert same_boxes(read_procedure(recording(), place).boxes, boxes(tracks=True))
 
@@ -277,3 +277,143 @@ def test_boxes_beyond_the_last_frame_are_of_another_recording(format: str, tmp_p
             read_procedure(source, place)
         assert str(place) in str(caught.value)
         assert str(source) in str(caught.value)
+
+
+def shifted(table: Boxes, frames: int) -> Boxes:
+    """The same boxes, so many frames later."""
+    return Boxes(table.video, table.frame + frames, table.xyxy, table.score, table.polyp, table.track)
+
+
+@pytest.mark.parametrize("format", ["coco", "coco-results", "voc", "cvat", "csv", "mot", "yolo"])
+def test_frames_may_be_numbered_otherwise(format: str, tmp_path: Path) -> None:
+    first = 0 if format in ("mot", "yolo") else 1  # where the format itself counts from the other one
+    place = write_in(format, tmp_path / "boxes", shifted(boxes(tracks=True), 2 * first - 1))
+    assert same_boxes(read_procedure(recording(), place, first_frame=first).boxes, boxes(tracks=True))
+    assert not same_boxes(read_procedure(recording(), place).boxes, boxes(tracks=True))
+
+
+def test_a_box_after_the_end_by_one_hints_at_the_first_frame(tmp_path: Path) -> None:
+    (tmp_path / "boxes.csv").write_text(f"frame,x1,y1,x2,y2\n1,0,0,9,9\n{FRAMES},0,0,9,9\n")
+    with pytest.raises(DataError, match="boxes up to frame 220, and the recording has frames 0 to 219; .* --first-fra"):
+        read_procedure(recording(), tmp_path / "boxes.csv")
+    found = read_procedure(recording(), tmp_path / "boxes.csv", first_frame=1).boxes
+    assert found.frame.tolist() == [0, FRAMES - 1]
+    with pytest.raises(FileError, match=r"boxes\.csv:2: frames are numbered from 2, found 1"):
+        read_procedure(recording(), tmp_path / "boxes.csv", first_frame=2)
+
+
+def test_settings_where_nothing_is_read_are_refused(tmp_path: Path) -> None:
+    corpus().save(tmp_path / "corpus")
+    given: tuple[Any, ...] = (boxes(), corpus(), tmp_path / "corpus")
+    for table in given:
+        with pytest.raises(DataError, match="first_frame: such settings are for a file of boxes"):
+            read_procedure(recording(), table, first_frame=1)
+    with pytest.raises(DataError, match="first_frame: such settings are for a file of boxes"):
+        read_procedure(tmp_path / "corpus", None, first_frame=1)
+    place = write_in("frames-json", tmp_path / "boxes", boxes())
+    with pytest.raises(DataError, match="frames-json has no use for --first-frame"):
+        read_procedure(recording(), place, first_frame=1)
+
+
+@pytest.mark.parametrize("numbers", [range(8), range(1, 9), range(10, 90, 10)])
+def test_boxes_by_name_are_on_the_image_of_that_name(numbers: range, tmp_path: Path) -> None:
+    images = write_images(tmp_path / "images", numbers)
+    third, last = numbers[2], numbers[7]
+    box = [20.0, 20.0, 68.0, 68.0]
+    (tmp_path / "voc").mkdir()
+    (tmp_path / "yolo").mkdir()
+    for number in (third, last):
+        write_voc(tmp_path / "voc" / f"image_{number:04}.xml", [(box, 3)])
+        (tmp_path / "yolo" / f"image_{number:04}.txt").write_text("0 0.275 0.34375 0.3 0.375\n")
+    listed = [{"id": number, "file_name": f"image_{number:04}.png"} for number in numbers]
+    found = [{"id": number, "image_id": number, "bbox": [20, 20, 48, 48]} for number in (last, third)]
+    (tmp_path / "coco.json").write_text(json.dumps({"images": listed, "annotations": found}))
+    for place in (tmp_path / "voc", tmp_path / "yolo", tmp_path / "coco.json"):
+        table = read_procedure(images, place).boxes
+        assert table.frame.tolist() == [2, 7], place
+        assert np.allclose(table.xyxy, box, atol=1e-3)
+    with pytest.raises(DataError, match=r"image number \d+, and no name in .*few ends in that"):
+        read_procedure(write_images(tmp_path / "few", numbers[:5]), tmp_path / "voc")
+    # Frame ids tell frames, whatever the images are called.
+    for image in listed:
+        image["frame_id"] = int(image["id"]) // max(1, numbers.step) - 1 + (numbers[0] == 0)
+    (tmp_path / "coco.json").write_text(json.dumps({"images": listed, "annotations": found}))
+    assert read_procedure(images, tmp_path / "coco.json").boxes.frame.tolist() == [2, 7]
+
+
+def test_images_without_numbers_are_frames_in_their_order(tmp_path: Path) -> None:
+    images = write_images(tmp_path / "images", range(3))
+    for image, name in zip(sorted(images.iterdir()), "abc", strict=True):
+        image.rename(images / f"{name}.png")
+    (tmp_path / "0001.xml").parent.mkdir(exist_ok=True)
+    (tmp_path / "voc").mkdir()
+    write_voc(tmp_path / "voc" / "0001.xml", [([20, 20, 68, 68], 0)])
+    assert read_procedure(images, tmp_path / "voc").boxes.frame.tolist() == [1]
+    assert read_procedure(images, tmp_path / "voc", first_frame=1).boxes.frame.tolist() == [0]
+
+
+def test_a_folder_of_images_counts_as_the_recording_does(tmp_path: Path, encoder: Encoder) -> None:
+    images = write_images(tmp_path / "case", range(1, 61))
+    for format in ("csv", "voc"):
+        table = boxes(tracks=True, only=slice(0, 1))
+        place = write_in(format, tmp_path / format, shifted(table, format == "voc"))
+        procedure = read_procedure(images, place)
+        assert (procedure.video.id, procedure.video.frame_count, procedure.video.fps) == ("case", 60, None)
+        assert same_boxes(procedure.boxes, table)
+    assert pc.count(images, tmp_path / "voc", encoder=encoder, pictures=False).count == 1
+    assert read_procedure(tmp_path / "case" / "..", boxes().take(np.empty(0, int))).video.id == tmp_path.name
+
+
+def test_a_dicom_file_counts_as_the_recording_does(tmp_path: Path, encoder: Encoder) -> None:
+    pytest.importorskip("pydicom")
+    from pydicom.uid import ExplicitVRLittleEndian
+
+    from tests.video.test_dicom import write_dicom
+
+    pixels = np.stack([frame_at(frame) for frame in range(60)]).tobytes()
+    size = {"Rows": HEIGHT, "Columns": WIDTH}
+    timed = write_dicom(tmp_path / "timed.dcm", pixels, ExplicitVRLittleEndian, 60, CineRate=30, **size)
+    place = write_in("csv", tmp_path / "boxes", boxes(tracks=True, only=slice(0, 1)))
+    procedure = read_procedure(timed, place, fps=10)
+    assert (procedure.video.id, procedure.video.frame_count, procedure.video.fps) == ("timed", 60, 30)
+    untimed = write_dicom(tmp_path / "no_suffix", pixels, ExplicitVRLittleEndian, 60, **size)
+    assert read_procedure(untimed, place).video.fps is None
+    report = pc.count(untimed, place, encoder=encoder, pictures=False, fps=10)
+    assert (report.count, report.video.fps, report.video.id) == (1, 10, "no_suffix")
+
+
+def test_the_frame_rate_is_the_recording_s_then_the_user_s_then_that_of_the_boxes(tmp_path: Path) -> None:
+    images = write_images(tmp_path / "images", range(3))
+    one = boxes(tracks=True).take(np.empty(0, int))
+    told = write_in("coco", tmp_path / "coco", one)
+    silent = write_in("csv", tmp_path / "csv", boxes(tracks=True))
+    silent.write_text("frame,x1,y1,x2,y2\n")
+    assert read_procedure(recording(), told, fps=50).video.fps == FPS
+    assert read_procedure(images, told, fps=50).video.fps == 50
+    assert read_procedure(images, told).video.fps == FPS
+    assert read_procedure(images, silent).video.fps is None
+    for known, expected in ((12.5, 12.5), (None, 50)):
+        shutil.rmtree(tmp_path / "corpus", ignore_errors=True)
+        Corpus((Video("a", 3, known, WIDTH, HEIGHT, str(images)),), Boxes.empty()).save(tmp_path / "corpus")
+        assert read_procedure(tmp_path / "corpus", None, fps=50).video.fps == expected
+
+
+def test_a_recording_that_was_cut_off_is_one_line(tmp_path: Path) -> None:
+    from tests.video.movies import write_movie
+
+    whole = write_movie(tmp_path / "whole.ts", 60).read_bytes()
+    (tmp_path / "cut.ts").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "cut.mp4").write_bytes(recording().read_bytes()[:9000])
+    (tmp_path / "boxes.csv").write_text("frame,x1,y1,x2,y2\n0,0,0,9,9\n59,0,0,9,9\n")
+    assert len(read_procedure(tmp_path / "whole.ts", tmp_path / "boxes.csv").boxes) == 2
+    for name in ("cut.ts", "cut.mp4"):
+        with pytest.raises(PolypcountError, match=name) as caught:
+            read_procedure(tmp_path / name, tmp_path / "boxes.csv")
+        assert "\n" not in str(caught.value)
+    with pytest.raises(FileError, match="nowhere does not exist"):
+        read_procedure(tmp_path / "nowhere", tmp_path / "boxes.csv")
+
+
+def test_a_recording_without_boxes_says_what_to_give() -> None:
+    with pytest.raises(DataError, match=r"case\.mp4 comes without boxes: give them with --boxes, or a detector"):
+        read_procedure(recording(), None)
