@@ -180,3 +180,27 @@ def test_two_polyps_at_once_in_a_real_clip_are_two() -> None:
     assert report.count == 2
     assert report.interval.low == 2
     assert open_procedure(clip / "clip.mp4").video.frame_count == 53
+
+
+def test_boxes_that_a_detector_misses_break_no_tracklet() -> None:
+    table = boxes()
+    kept = np.random.default_rng(2).random(len(table)) > 0.1
+    report = pc.count(recording(), table.take(np.flatnonzero(kept)), pictures=False)
+    whole = pc.count(recording(), table, pictures=False)
+    assert len(report.tracklets) == len(whole.tracklets)
+    assert [one.polyp for one in report.tracklets] == [one.polyp for one in whole.tracklets]
+
+
+def test_a_stream_holds_no_more_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("polypcount.counting.counter.MOST_TRACKLETS", 6)
+    counter = pc.Counter(fps=FPS, min_frames=2)
+    for visit in range(30):
+        image = frame_at((20, 70, 195)[visit % 3])
+        for index in range(3):
+            counter.update(visit * 100 + index, image, [[10, 10, 140, 110]], track=[visit])
+    assert len(counter._tally.ended) <= 6
+    assert len(counter._going_on) == len(counter._gatherer._open) == 1
+    assert len(counter._tally._together) == 0
+    report = counter.finish()
+    assert sum(one.box_count for one in report.tracklets) == 90 - 3 * report.retired
+    assert any("bound memory" in remark for remark in report.remarks)

@@ -108,8 +108,8 @@ def strict_point() -> CountingPoint:
 def test_the_interval_says_what_it_means() -> None:
     from dataclasses import replace
 
-    assert "90%" in interval_meaning(POINT)
+    assert "90 %" in interval_meaning(POINT)
     assert POINT.selected_on in interval_meaning(POINT)
     measured = replace(POINT, measured={"coverage": 0.87, "procedures": 60})
-    assert "87%" in interval_meaning(measured)
+    assert "87 %" in interval_meaning(measured)
     assert "60 simulated procedures" in interval_meaning(measured)

@@ -163,9 +163,9 @@ def count(
         _count_several(named, boxes_dir, folder, job, resected)
     else:
         place = boxes if boxes_dir is None else boxes_for(sources[0], boxes_dir)
-        counted = _count_one(sources[0], named[sources[0]], place, folder, job)
-        _say(counted.report, folder)
-        _write_video(counted, folder, job)
+        done = _count_one(sources[0], named[sources[0]], place, folder, job)
+        _say(done.report, folder)
+        _write_video(done, folder, job)
 
 
 def _count_one(source: Path, name: str, boxes: Path | None, folder: Path, job: _Job) -> _Counted:
@@ -214,7 +214,7 @@ def _count_one(source: Path, name: str, boxes: Path | None, folder: Path, job: _
     return _Counted(report, procedure.source, mask)
 
 
-def _write_video(counted: _Counted, folder: Path, job: _Job) -> None:
+def _write_video(done: _Counted, folder: Path, job: _Job) -> None:
     """Write the annotated video, if it is wanted, to a report that is there: it can fail, and the count stays."""
     from polypcount.cli.progress import show_progress
     from polypcount.report import write_annotated
@@ -222,7 +222,7 @@ def _write_video(counted: _Counted, folder: Path, job: _Job) -> None:
     if job.video:
         with show_progress("annotated video: frames") as progress:
             place = folder / "annotated.mp4"
-            write_annotated(counted.report, counted.source, place, mask=counted.mask, progress=progress)
+            write_annotated(done.report, done.source, place, mask=done.mask, progress=progress)
 
 
 def _count_several(
@@ -237,10 +237,10 @@ def _count_several(
         typer.echo(f"[{place + 1} of {len(named)}] {harmless(name)}")
         try:
             boxes = None if boxes_dir is None else boxes_for(source, boxes_dir)
-            counted = _count_one(source, name, boxes, folder / name, job)
+            done = _count_one(source, name, boxes, folder / name, job)
             rows.append(Procedure.of_report(folder / name))
-            typer.echo(f"  {_counted(counted.report)}")
-            _write_video(counted, folder / name, job)
+            typer.echo(f"  {counted(done.report)}")
+            _write_video(done, folder / name, job)
         except (PolypcountError, OSError) as problem:
             failed += 1
             told = harmless(" ".join(str(problem).split()))
@@ -310,7 +310,8 @@ def _detector_settings(given: list[str]) -> "DetectorSettings":
     return DetectorSettings(**found)
 
 
-def _counted(report: "CountReport") -> str:
+def counted(report: "CountReport") -> str:
+    """The count and its interval, in words."""
     low, high = report.interval.low, report.interval.high
     span = f"{low}" if low == high else f"{low} to {high}"
     noun = "polyp" if report.count == 1 else "polyps"
@@ -318,7 +319,7 @@ def _counted(report: "CountReport") -> str:
 
 
 def _say(report: "CountReport", folder: Path) -> None:
-    typer.echo(f"{_counted(report)} in {len(report.tracklets)} tracklets of {harmless(report.video.id)}")
+    typer.echo(f"{counted(report)} in {len(report.tracklets)} tracklets of {harmless(report.video.id)}")
     for pair in report.pairs[:_MOST_SHOWN]:
         one, other = report.tracklets[pair.first], report.tracklets[pair.second]
         what = (

@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from polypcount.corpus import Corpus
 
 _SEED = 27
-_MINUTES = 0.75
 _DIFFICULTY = 0.6  # of the study preset: a good part of a minute is little to learn from
 
 
@@ -18,12 +17,14 @@ def demo(
         Path | None, typer.Option("--out", metavar="DIR", help="New folder.", show_default="polypcount-demo")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Another seed, another procedure.")] = _SEED,
+    minutes: Annotated[float, typer.Option(min=0.2, max=30, help="Length of the procedure.")] = 0.75,
 ) -> None:
     """Draw a short procedure, count its polyps, and write a report. Needs no data, no network and no GPU.
 
     What is drawn is synthetic. The boxes are those of the simulation without their polyps, as a detector would give
     them; how many polyps there really are is said beside the count.
     """
+    from polypcount.cli.count import counted
     from polypcount.cli.progress import show_progress
     from polypcount.counting import count
     from polypcount.errors import FileError
@@ -32,7 +33,7 @@ def demo(
     folder = out or _new_folder()
     if folder.exists():
         raise FileError(f"{folder} exists already; choose a new folder")
-    corpus = _drawn(folder, seed)
+    corpus = _drawn(folder, seed, minutes)
     video, boxes = corpus.videos[0], _without_polyps(corpus)
     write_boxes(boxes, "csv", folder / "boxes")
     recording = Path(str(video.source))
@@ -41,11 +42,7 @@ def demo(
     report.save(folder / "report")
     truth = len(corpus.polyps)
     right = "as many as there are" if report.count == truth else f"there are {truth}"
-    span = f"{report.interval.low} to {report.interval.high}"
-    typer.echo(
-        f"Counted {report.count} distinct polyps ({report.interval.level:.0%} interval {span}) in "
-        f"{len(report.tracklets)} tracklets: {right}."
-    )
+    typer.echo(f"Counted {counted(report)} in {len(report.tracklets)} tracklets: {right}.")
     typer.echo(f"recording: {recording}\nboxes:     {folder / 'boxes'}\nreport:    {folder / 'report' / 'report.html'}")
     typer.echo("The same for a recording of yours: polypcount count case.mp4 --boxes case.json")
 
@@ -59,7 +56,7 @@ def _new_folder() -> Path:
     return folder
 
 
-def _drawn(folder: Path, seed: int) -> "Corpus":
+def _drawn(folder: Path, seed: int, minutes: float) -> "Corpus":
     from polypcount.cli.progress import show_progress
     from polypcount.simulate import Looks, TimelineSettings, render, simulate_scenes
 
@@ -67,7 +64,7 @@ def _drawn(folder: Path, seed: int) -> "Corpus":
     settings = TimelineSettings(
         width=640,
         height=512,
-        minutes=_MINUTES,
+        minutes=minutes,
         run_seconds=2.0,
         run_spread=0.25,
         lost_seconds=1.0,
@@ -76,7 +73,8 @@ def _drawn(folder: Path, seed: int) -> "Corpus":
         late_return=0.5,
     )
     corpus = simulate_scenes(folder / "recording", 1, seed, "study", looks=Looks(*[_DIFFICULTY] * 6), settings=settings)
-    typer.echo(f"Drawing a procedure of {_MINUTES * 60:.0f} seconds with {len(corpus.polyps)} synthetic polyps.")
+    polyps = "1 synthetic polyp" if len(corpus.polyps) == 1 else f"{len(corpus.polyps)} synthetic polyps"
+    typer.echo(f"Drawing a procedure of {minutes * 60:.0f} seconds with {polyps}.")
     with show_progress("drawing: frames") as progress:
         return render(corpus, "mp4", progress=progress)
 

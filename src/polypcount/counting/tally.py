@@ -198,14 +198,14 @@ def _by_time(one: Gathered) -> tuple[int, int, int]:
 def interval_meaning(point: CountingPoint) -> str:
     """What the interval says, in words."""
     words = (
-        f"Meant to hold the true number in {point.level:.0%} of comparable procedures: the grouping was repeated "
-        f"{REPETITIONS} times, with settings that were right for other procedures ({point.selected_on}) and with "
-        "frames drawn anew."
+        f"Meant to hold the true number in {100 * point.level:.0f} % of comparable procedures: the grouping was "
+        f"repeated {REPETITIONS} times, with settings that were right for other procedures ({point.selected_on}) and "
+        "with frames drawn anew."
     )
     if {"coverage", "procedures"} <= set(point.measured):
         words += (
             f" On {point.measured['procedures']:.0f} simulated procedures that nothing was chosen on, it did in "
-            f"{point.measured['coverage']:.0%}. A box that the detector missed, or drew around something else, is "
-            "not accounted for."
+            f"{100 * point.measured['coverage']:.0f} %. A box that the detector missed, or drew around something "
+            "else, is not accounted for."
         )
     return words

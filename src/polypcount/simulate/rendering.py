@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Literal
@@ -54,15 +54,29 @@ def render(
         videos.append(dataclasses.replace(video, source=str(target)))
     total = sum(video.frame_count for video in videos)
     progress(done, total)
+    if form == "mp4" and len(tasks) == 1:  # drawn here, so every frame can be told
+        _draw_video(*tasks[0], told=lambda drawn: progress(done + drawn, total))
+        progress(total, total)
+        tasks.clear()
     for _, count in in_processes(_draw_video if form == "mp4" else _draw_images, tasks, cores):
         done += count
         progress(done, total)
     return dataclasses.replace(corpus, videos=tuple(videos))
 
 
-def _draw_video(path: Path, target: Path, start: int, stop: int, threads: int) -> int:
+def _draw_video(
+    path: Path, target: Path, start: int, stop: int, threads: int, told: Callable[[int], None] | None = None
+) -> int:
+    """told: is called with the number of frames drawn so far."""
     scene = SceneFile.load(path).scene()
-    return write_video(target, _drawn(scene, start, stop, threads), float(scene.video.fps or 30))
+
+    def frames() -> Iterator[Image]:
+        for number, image in enumerate(_drawn(scene, start, stop, threads)):
+            if told is not None:
+                told(number)
+            yield image
+
+    return write_video(target, frames(), float(scene.video.fps or 30))
 
 
 def _draw_images(path: Path, target: Path, start: int, stop: int, _: int) -> int:
