@@ -136,3 +136,15 @@ def write_images(folder: Path, numbers: Iterable[int]) -> Path:
     for frame, number in enumerate(numbers):
         Image.fromarray(frame_at(frame)).save(folder / f"image_{number:04}.png", compress_level=1)
     return folder
+
+
+def same_boxes(found: Boxes, expected: Boxes) -> bool:
+    """Whether two tables have the same boxes, put to tracks or polyps alike; in a frame they may come in any order."""
+    one, other = (table.take(np.lexsort((table.xyxy[:, 0], table.frame))) for table in (found, expected))
+    identity = one.track if (one.track >= 0).any() else one.polyp
+    pairs = np.unique(np.stack([identity, other.track]), axis=1).shape[1]
+    return (
+        np.array_equal(one.frame, other.frame)
+        and np.allclose(one.xyxy, other.xyxy, atol=1e-3)
+        and pairs == len(np.unique(identity)) == len(np.unique(other.track))
+    )

@@ -46,6 +46,13 @@ def test_the_same_whatever_the_boxes_know() -> None:
     assert any("tracked" in remark for remark in by_tracker.remarks)
 
 
+def test_five_missing_frames_are_bridged_and_six_are_not() -> None:
+    for missing, tracklets in ((5, 1), (6, 2)):
+        table = boxes(only=slice(0, 1))
+        kept = table.take(np.flatnonzero((table.frame < 20) | (table.frame >= 20 + missing)))
+        assert len(pc.count(recording(), kept, pictures=False).tracklets) == tracklets
+
+
 def test_every_box_has_its_polyp() -> None:
     report = pc.count(recording(), boxes(tracks=True), pictures=False)
     counted, polyps = report.counted_boxes()
@@ -156,8 +163,25 @@ def test_what_cannot_be_counted_says_why(tmp_path: Path) -> None:
     counter.update(3, frame_at(3), [])
     with pytest.raises(DataError, match="rising order"):
         counter.update(3, frame_at(3), [])
-    with pytest.raises(DataError, match="one value for each"):
+    with pytest.raises(DataError, match="equally long"):
         counter.update(4, frame_at(4), [[0, 0, 5, 5]], score=[1, 1])
+    with pytest.raises(DataError, match="outside its 160 x 128 pixels"):
+        counter.update(4, frame_at(4), [[500, 0, 505, 5]])
+    with pytest.raises(DataError, match="RGB uint8"):
+        counter.update(4, frame_at(4)[:, :, 0], [[0, 0, 5, 5]])
+    with pytest.raises(DataError, match="track"):
+        counter.update(4, frame_at(4), [[0, 0, 5, 5]], track=[2**40])
+    counter.update(4, frame_at(4), [[0, 0, 5, 5]], track=[7])  # no boxes before, so tracks may begin now
+    with pytest.raises(DataError, match="all boxes, or of none"):
+        counter.update(5, frame_at(5), [[0, 0, 5, 5]])
+
+
+def test_boxes_without_a_track_among_others_are_told() -> None:
+    table = boxes(tracks=True)
+    some = type(table)(table.video, table.frame, table.xyxy, track=np.where(table.track > 2, -1, table.track))
+    report = pc.count(recording(), some, pictures=False)
+    assert report.count == 2
+    assert any("50 of 170 boxes have neither a polyp nor a track" in remark for remark in report.remarks)
 
 
 def test_a_recording_without_a_rate_is_told_in_frames(tmp_path: Path) -> None:

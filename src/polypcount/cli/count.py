@@ -1,5 +1,6 @@
 """`polypcount count`: how many distinct polyps there are in a recording."""
 
+import os
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -52,7 +53,7 @@ class _Counted:
 def count(
     sources: Annotated[
         list[Path],
-        typer.Argument(metavar="RECORDING...", help="Video file, folder of images, DICOM file or corpus folder."),
+        typer.Argument(metavar="RECORDING", help="Video file, folder of images, DICOM file or corpus folder."),
     ],
     boxes: Annotated[
         Path | None, typer.Option(help="Boxes of a detector, tracker or annotation program; a corpus has its own.")
@@ -119,10 +120,11 @@ def count(
 
     Of several recordings each gets a report, with a summary. One that cannot be counted does not stop the others.
     """
+    from polypcount.corpus import is_corpus
     from polypcount.counting import CountingPoint, load_detector
     from polypcount.encoder import load_encoder
     from polypcount.errors import DataError
-    from polypcount.report import read_histology, refuse_unsuitable_report
+    from polypcount.report import read_histology, refuse_unsuitable_report, refuse_unsuitable_summary
     from polypcount.video import parse_rectangle
 
     several = len(sources) > 1
@@ -134,6 +136,11 @@ def count(
         raise DataError("--boxes are of one recording; for several, give --boxes-dir")
     if histology is not None and not several:
         raise DataError("--histology is for a summary of several recordings")
+    if boxes is None and boxes_dir is None and detector is None:
+        for source in sources:
+            if source.exists() and not is_corpus(source):
+                way = "--boxes-dir" if several else "--boxes"
+                raise DataError(f"{source} comes without boxes: give them with {way}, or a detector with --detector")
     rectangles = tuple(parse_rectangle(text) for text in mask or ())
     formats = _formats(export)
     resected = None if histology is None else read_histology(histology)
@@ -141,6 +148,8 @@ def count(
     folder = out or Path("polyp-counts" if several else f"{named[sources[0]]}-count")
     for name in named.values():
         refuse_unsuitable_report(folder / name if several else folder, force=force)
+    if several:
+        refuse_unsuitable_summary(folder, force=force)
     model = load_encoder(encoder)
     job = _Job(
         model,
@@ -174,9 +183,12 @@ def _count_one(source: Path, name: str, boxes: Path | None, folder: Path, job: _
 
     from polypcount.cli.progress import show_progress
     from polypcount.counting import count_procedure, count_with_detector, open_procedure, read_procedure
+    from polypcount.errors import PolypcountError
     from polypcount.tracking import TrackRules
 
-    rules = TrackRules() if job.confidence is None else TrackRules(confidence=job.confidence)
+    rules = TrackRules()
+    if job.confidence is not None:
+        rules = TrackRules(confidence=job.confidence, low_confidence=min(job.confidence, rules.low_confidence))
     settings = {} if job.first_frame is None else {"first_frame": job.first_frame}
     if job.detector is not None:
         procedure = open_procedure(source, video=job.only, fps=job.fps)
@@ -210,8 +222,24 @@ def _count_one(source: Path, name: str, boxes: Path | None, folder: Path, job: _
                 mask=mask,
                 progress=progress,
             )
-    report.save(folder, force=job.force, export=job.export)
+    report = replace(report, remarks=(*report.remarks, *_masked(mask, job)))
+    try:
+        report.save(folder, force=job.force, export=job.export)
+    except PolypcountError:
+        typer.echo(f"{counted(report)}; the report could not be written")  # the number at least is not lost
+        raise
     return _Counted(report, procedure.source, mask)
+
+
+def _masked(mask: "FrameMask | None", job: _Job) -> list[str]:
+    """What of the pictures was blacked out: whoever passes a report on must know."""
+    if mask is not None and mask.view is not None:
+        return ["In pictures, what lies outside the endoscope's view was blacked out."]
+    if not job.find_view:
+        return [
+            "In pictures, the border was left as it is." if mask is None else "Only what --mask names was blacked out."
+        ]
+    return ["No dark border around the endoscope's view was found: look for burned-in text before passing this on."]
 
 
 def _write_video(done: _Counted, folder: Path, job: _Job) -> None:
@@ -241,23 +269,45 @@ def _count_several(
             rows.append(Procedure.of_report(folder / name))
             typer.echo(f"  {counted(done.report)}")
             _write_video(done, folder / name, job)
-        except (PolypcountError, OSError) as problem:
+        except Exception as problem:  # whatever is wrong with one, the others are counted
             failed += 1
             told = harmless(" ".join(str(problem).split()))
+            if not isinstance(problem, PolypcountError | OSError):
+                told = f"{type(problem).__name__}: {told} (a fault in polypcount)"
             if len(rows) > place:
                 typer.echo(f"  counted, but {told}", err=True)
                 continue
             typer.echo(f"  not counted: {told}", err=True)
             # The line names files, which a summary with pseudonyms must not.
-            rows.append(Procedure(name, error="could not be counted" if job.pseudonyms else told))
+            rows.append(
+                Procedure(
+                    name,
+                    error="could not be counted"
+                    if job.pseudonyms
+                    else _without_folders(told, source.parent, boxes_dir, folder),
+                )
+            )
     if resected is not None:  # whose table knows recordings by the names of their files
         names = {name_of(source): name for source, name in named.items()}
-        resected = {names.get(known, known): classes for known, classes in resected.items()}
+        # Rows of other recordings would bring their names into a summary with pseudonyms.
+        resected = {
+            names.get(known, known): classes
+            for known, classes in resected.items()
+            if known in names or not job.pseudonyms
+        }
     write_summary(rows, folder, histology=resected)
     typer.echo(f"{sum(not row.error for row in rows)} of {len(rows)} counted")
     typer.echo(f"summary: {harmless(str(folder / 'summary.html'))}")
     if failed:
         raise typer.Exit(2)
+
+
+def _without_folders(told: str, *folders: Path | None) -> str:
+    """A line with the names of files alone, since folders may name a patient or a person."""
+    for folder in folders:
+        if folder is not None:
+            told = told.replace(f"{folder.absolute()}{os.sep}", "").replace(f"{folder}{os.sep}", "")
+    return told
 
 
 def _mask(procedure: "Procedure", job: _Job) -> "FrameMask | None":

@@ -26,10 +26,11 @@ def guess_format(path: Path) -> str:
         raise FileError(f"{path} does not exist; a file or folder of boxes was expected")
     place = boxes_file(path)
     found = _of_folder(place) if place.is_dir() else _of_file(place)
+    if found is None and place.is_dir() and list_files(place, _ONE_FILE):
+        raise FileError(f"{path} holds several files of boxes; give the one that belongs to the recording")
     if found is None:
-        raise FileError(
-            f"{path}: what format these boxes have cannot be told; say it with --format, one of {', '.join(FORMATS)}"
-        )
+        able = ", ".join(item.name for item in FORMATS.values() if "video" in item.takes)
+        raise FileError(f"{path}: what format these boxes have cannot be told; say it with --format: {able}")
     return found
 
 

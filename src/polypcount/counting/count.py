@@ -1,5 +1,6 @@
 """From a recording and its boxes to a report, in one pass over the frames that are needed."""
 
+import contextlib
 import os
 import time
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polypcount.corpus import Boxes, Corpus, Tracklets, tracklets_together
-from polypcount.counting.counter import Counter, link_rule, made_by
+from polypcount.counting.counter import UNKNOWN_RATE, Counter, link_rule, made_by
 from polypcount.counting.detector import Detector, detections
 from polypcount.counting.gather import Gatherer, step_for
 from polypcount.counting.inputs import Procedure, read_procedure
@@ -20,10 +21,12 @@ from polypcount.counting.point import CountingPoint
 from polypcount.counting.result import CountReport
 from polypcount.counting.tally import Tally, least_boxes
 from polypcount.encoder import Encoder, load_encoder
+from polypcount.errors import FileError
 from polypcount.progress import Progress, no_progress
 from polypcount.tracking import TrackRules, link_tracklets, track_boxes
 from polypcount.video import FrameSource
 from polypcount.video.ahead import ahead
+from polypcount.video.frames import Image
 from polypcount.video.opening import CropSource
 
 
@@ -172,24 +175,27 @@ def count_with_detector(
         follow=False,
         keep_boxes=True,
     )
-    for frame, image, xyxy, score in detections(procedure.source, detector, progress=progress):
-        counter.update(frame, image, xyxy, score=score)
+    looked_at = 0
+    try:
+        for frame, image, xyxy, score in detections(procedure.source, detector, progress=progress):
+            counter.update(frame, image, xyxy, score=score)
+            looked_at += 1
+    except FileError:  # raised after all frames that can be read
+        if not looked_at:
+            raise
     seen = time.perf_counter()
     report = counter.finish(video.frame_count)
-    provenance = made_by(
-        "count",
-        encoder,
-        point,
-        procedure.sources,
-        detector=detector.description,
-        tracker=asdict(rules or TrackRules()),
-    )
+    settings = {name: report.provenance.parameters[name] for name in ("min_frames", "tracker")}
+    provenance = made_by("count", encoder, point, procedure.sources, detector=detector.description, **settings)
+    remarks = list(report.remarks)
+    if looked_at < video.frame_count:
+        remarks.append(f"Of {video.frame_count:,} frames {video.frame_count - looked_at:,} could not be read.")
     seconds = {
         "decode and detect": seen - started - sum(report.seconds.values()),
         **report.seconds,
         "group": time.perf_counter() - seen,
     }
-    return replace(report, video=video, provenance=provenance, seconds=seconds)
+    return replace(report, video=video, provenance=provenance, seconds=seconds, remarks=tuple(remarks))
 
 
 def view_of(procedure: Procedure, frames: int = 8) -> NDArray[np.bool_] | None:
@@ -203,7 +209,14 @@ def view_of(procedure: Procedure, frames: int = 8) -> NDArray[np.bool_] | None:
     if not len(among):
         return None
     wanted = among[np.unique(np.linspace(0, len(among) - 1, frames).round().astype(np.int64))]
-    return find_view(image for _, image in source.frames(wanted))
+    return find_view(_readable(source, wanted))
+
+
+def _readable(source: FrameSource, wanted: NDArray[np.integer]) -> Iterator[Image]:
+    """The frames that can be read."""
+    with contextlib.suppress(FileError):
+        for _, image in source.frames(wanted):
+            yield image
 
 
 def _gather(
@@ -259,6 +272,11 @@ def _remarks(procedure: Procedure, seen: LookedAt) -> tuple[str, ...]:
         told.append(
             f"The boxes came without tracks and were tracked; {nobody:,} of {len(seen.boxes):,} belong to no track."
         )
+    elif nobody := int((seen.tracklets.label < 0).sum()):
+        told.append(
+            f"{nobody:,} of {len(seen.boxes):,} boxes have neither a polyp nor a track, unlike the others, and were "
+            "not counted."
+        )
     if procedure.video.fps is None:
-        told.append("The frame rate is not known, so times are given in frames; --fps sets it.")
+        told.append(UNKNOWN_RATE)
     return tuple(told)

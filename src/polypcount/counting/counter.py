@@ -1,7 +1,7 @@
 """Counting while the procedure goes on, frame by frame."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from polypcount.corpus import Boxes, Provenance, Video
 from polypcount.counting.gather import Gathered, Gatherer
+from polypcount.counting.inputs import refuse_outside
 from polypcount.counting.looks import FrameLook, Mask
 from polypcount.counting.point import CountingPoint
 from polypcount.counting.result import CountReport
@@ -17,9 +18,10 @@ from polypcount.counting.tally import Tally, least_boxes
 from polypcount.encoder import Encoder, load_encoder
 from polypcount.errors import DataError
 from polypcount.tracking import OnlineLinker, OnlineTracker, TrackRules
-from polypcount.video.frames import Image
+from polypcount.video.frames import Image, refuse_no_image
 
 MOST_TRACKLETS = 600
+UNKNOWN_RATE = "The frame rate is not known, so times are given in frames; --fps sets it."
 
 
 @dataclass
@@ -114,18 +116,22 @@ class Counter:
         """
         if frame_index <= self._frame:
             raise DataError(f"frames must come in rising order, found {frame_index} after {self._frame}")
-        xyxy = np.asarray(boxes, np.float32).reshape(-1, 4)
-        scores = np.ones(len(xyxy), np.float32) if score is None else np.asarray(score, np.float32)
-        if scores.shape != (len(xyxy),) or (track is not None and len(track) != len(xyxy)):
-            raise DataError(f"score and track must have one value for each of the {len(xyxy)} boxes")
-        if self._linker is None:
+        refuse_no_image(frame)
+        # The rules are those of a table of boxes: finite, whole numbers, one value each.
+        given = np.asarray(boxes if len(np.shape(boxes)) == 2 else np.reshape(boxes, (-1, 4)), np.float32)
+        table = Boxes(np.zeros(len(given), np.int32), np.full(len(given), frame_index), given, score, track=track)
+        xyxy, scores = table.xyxy, table.score
+        refuse_outside(table, frame.shape[1], frame.shape[0], self._name)
+        if self._linker is None and len(xyxy):
             self._tracked = track is None
             self._linker = OnlineLinker(*link_rule(self._tracked, self._fps, self._rules))
-        elif self._tracked != (track is None):
+        if len(xyxy) and self._tracked != (track is None):
             raise DataError("give the tracks of all boxes, or of none")
         self._frame = frame_index
         self._size = (frame.shape[1], frame.shape[0])
-        owner = self._tracker.update(frame_index, xyxy, scores) if track is None else np.asarray(track, np.int32)
+        if self._linker is None:
+            return self._count
+        owner = self._tracker.update(frame_index, xyxy, scores) if self._tracked else table.track
         numbers, _, ended = self._linker.update(frame_index, xyxy, owner)
         look = FrameLook(frame, self._mask)
         for box, number in zip(xyxy, numbers.tolist(), strict=True):
@@ -139,7 +145,7 @@ class Counter:
             self._tally.seen_together(together)
         changed = self._end(ended)  # also of those that began in this frame, where a track has two boxes in it
         if self._kept is not None and len(xyxy):
-            self._kept.append(_Kept(frame_index, xyxy, scores, np.asarray(owner, np.int32), numbers))
+            self._kept.append(_Kept(frame_index, xyxy, scores, owner, numbers))
         if not self._follow:
             return self._count
         minimum = self._minimum()
@@ -155,10 +161,11 @@ class Counter:
         """End all tracklets; the report. frame_count: of the whole recording, where the last frames had no boxes."""
         self._end(self._linker.finish() if self._linker is not None else [])
         frames = max(self._frame + 1, frame_count or 0)
-        self._drop_short(least_boxes(frames) if self._min_frames is None else self._min_frames)
+        minimum = least_boxes(frames) if self._min_frames is None else self._min_frames
+        self._drop_short(minimum)
         width, height = self._size or (None, None)
         video = Video(self._name, frames, self._fps, width, height)
-        remarks = []
+        remarks = [UNKNOWN_RATE] if self._fps is None else []
         if not self._tally.ended:
             remarks.append("No tracklet was long enough to be counted." if self._left_out else "There were no boxes.")
         if self._tally.condensed:
@@ -167,7 +174,7 @@ class Counter:
             )
         report = self._tally.report(
             video,
-            made_by("live count", self._encoder, self._point, ()),
+            made_by("live count", self._encoder, self._point, (), **self._settings(minimum)),
             left_out=self._left_out,
             seconds=self._gatherer.seconds,
             remarks=remarks,
@@ -186,6 +193,10 @@ class Counter:
         )
         boxes = Boxes(np.zeros(len(frame), np.int32), frame, xyxy, score, track=track)
         return {"boxes": boxes, "tracklet": self._tally.rows_of(number, frame)}
+
+    def _settings(self, minimum: int) -> dict[str, Any]:
+        rules = asdict(self._rules or TrackRules()) if self._tracked else None
+        return {"min_frames": minimum, "tracker": rules}
 
     def _minimum(self) -> int:
         return least_boxes(self._frame + 1) if self._min_frames is None else self._min_frames
@@ -226,7 +237,7 @@ def link_rule(tracked: bool, fps: float | None, rules: TrackRules | None) -> tup
     box before is below 0.1. Our tracker has seen to both: it bridges the moments in which a detector misses a polyp,
     and follows by overlap with where a box is expected, so that a quick move of the camera is no break.
     """
-    return (max(1, (rules or TrackRules()).lost_frames(fps)), 0.0) if tracked else (1, 0.1)
+    return ((rules or TrackRules()).lost_frames(fps) + 1, 0.0) if tracked else (1, 0.1)
 
 
 def made_by(verb: str, encoder: Encoder, point: CountingPoint, sources: tuple[str, ...], **more: object) -> Provenance:

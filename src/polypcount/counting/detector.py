@@ -21,7 +21,7 @@ from polypcount.errors import DataError
 from polypcount.progress import Progress, no_progress
 from polypcount.video import FrameSource
 from polypcount.video.ahead import ahead
-from polypcount.video.frames import Image
+from polypcount.video.frames import Image, refuse_no_image
 
 __all__ = ["Detector", "DetectorSettings", "detections", "load_detector"]
 
@@ -91,11 +91,7 @@ class Detector:
 
         frame: RGB uint8[height, width, 3]. A box without area is left out.
         """
-        if not isinstance(frame, np.ndarray) or frame.dtype != np.uint8 or frame.ndim != 3 or frame.shape[2] != 3:
-            found = f"{frame.dtype}{list(frame.shape)}" if isinstance(frame, np.ndarray) else type(frame).__name__
-            raise DataError(f"a frame must be RGB uint8[height, width, 3], found {found}")
-        if not frame.size:
-            raise DataError(f"a frame must have a width and a height, found {frame.shape[1]} x {frame.shape[0]} pixels")
+        refuse_no_image(frame)
         height, width = frame.shape[:2]
         fit = letterboxed if self.family == "yolo" else stretched
         image, placement = fit(frame, *self.size)

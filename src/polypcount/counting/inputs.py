@@ -81,6 +81,8 @@ def open_procedure(
     source: str | os.PathLike[str], *, video: str | None = None, fps: float | None = None, threads: int = 0
 ) -> Procedure:
     """Open a recording without reading boxes; a corpus folder comes with its own."""
+    if fps is not None and not 0 < fps < np.inf:
+        raise DataError(f"fps must be a number of frames per second above 0, found {fps}")
     place = Path(source)
     if is_corpus(place):
         corpus = Corpus.load(place)
@@ -173,17 +175,18 @@ def _checked(procedure: Procedure) -> Procedure:
             f"{video.frame_count - 1}; give the recording that the boxes were drawn on, or --first-frame where the "
             "boxes count frames from 1"
         )
-    if video.width and video.height and len(boxes):
-        outside = (
-            (boxes.xyxy[:, 0] >= video.width)
-            | (boxes.xyxy[:, 1] >= video.height)
-            | (boxes.xyxy[:, 2] <= 0)
-            | (boxes.xyxy[:, 3] <= 0)
-        )
-        if outside.any():
-            row = int(np.argmax(outside))
-            raise DataError(
-                f"{names}: frame {boxes.frame[row]} has a box at {boxes.xyxy[row].tolist()}, outside its "
-                f"{video.width} x {video.height} pixels; the boxes are of another size or recording"
-            )
+    if video.width and video.height:
+        refuse_outside(boxes, video.width, video.height, names)
     return procedure
+
+
+def refuse_outside(boxes: Boxes, width: int, height: int, name: str) -> None:
+    """Raise where a box lies beside its frame. name: of what they are, for the message."""
+    x1, y1, x2, y2 = boxes.xyxy.T
+    outside = (x1 >= width) | (y1 >= height) | (x2 <= 0) | (y2 <= 0)
+    if outside.any():
+        row = int(np.argmax(outside))
+        raise DataError(
+            f"{name}: frame {boxes.frame[row]} has a box at {boxes.xyxy[row].tolist()}, outside its "
+            f"{width} x {height} pixels; the boxes are of another size or recording"
+        )

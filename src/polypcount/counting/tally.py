@@ -57,14 +57,13 @@ class Tally:
         self._together = {pair for pair in self._together if not numbers.intersection(pair)}
 
     def forget_short(self, minimum: int) -> int:
-        """Drop ended tracklets, or parts, of fewer boxes; how many."""
+        """Drop ended tracklets, or parts of them, of fewer boxes; how many tracklets nothing is left of."""
         kept = [one for one in self.ended if one.box_count >= minimum]
-        dropped = len(self.ended) - len(kept)
-        if dropped:
-            numbers = {one.number for one in kept}
-            self.forget({one.number for one in self.ended} - numbers)
+        gone = {one.number for one in self.ended} - {one.number for one in kept}
+        if len(kept) < len(self.ended):
+            self.forget(gone)
             self.ended = kept
-        return dropped
+        return len(gone)
 
     def pairs(self, rows: Sequence[Gathered]) -> NDArray[np.int64]:
         """int64[m, 2], which of these tracklets were seen in one frame, as places in the list."""

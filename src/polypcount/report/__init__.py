@@ -2,7 +2,7 @@
 
 from polypcount.report.count_file import read_count
 from polypcount.report.histology import read_histology
-from polypcount.report.summary import Procedure, write_summary
+from polypcount.report.summary import Procedure, refuse_unsuitable_summary, write_summary
 from polypcount.report.video import write_annotated
 from polypcount.report.write import refuse_unsuitable_report, write_report
 
@@ -11,6 +11,7 @@ __all__ = [
     "read_count",
     "read_histology",
     "refuse_unsuitable_report",
+    "refuse_unsuitable_summary",
     "write_annotated",
     "write_report",
     "write_summary",

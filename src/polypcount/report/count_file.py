@@ -10,7 +10,7 @@ from polypcount.counting.result import CountedPolyp, CountReport
 from polypcount.errors import FileError
 from polypcount.importers.files import read_text
 from polypcount.report.cards import best_picture, first_frame, last_frame
-from polypcount.report.provenance import file_name, without_folders
+from polypcount.report.provenance import file_name, told_of
 from polypcount.report.shapes import Maybe, refuse_other_shape
 
 FORMAT, FORMAT_VERSION = "polypcount-count", 1
@@ -111,7 +111,7 @@ def count_values(report: CountReport) -> dict[str, Any]:
         "retired": int(report.retired),
         "seconds": {step: _number(spent) for step, spent in report.seconds.items()},
         "remarks": list(report.remarks),
-        "provenance": without_folders(report.provenance.to_dict()),
+        "provenance": told_of(report.provenance),
     }
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
+from polypcount.corpus import Provenance
 from polypcount.counting.result import CountReport
 from polypcount.report.words import amount, interval, minutes
 
@@ -34,6 +35,14 @@ def without_folders(values: Any) -> Any:
     if isinstance(values, list | tuple):
         return [without_folders(value) for value in values]
     return values
+
+
+def told_of(provenance: Provenance) -> dict[str, Any]:
+    """A provenance as JSON values, its sources and those before it by file name alone, however they were given."""
+    values = without_folders(provenance.to_dict())
+    values["sources"] = [file_name(source) for source in provenance.sources]
+    values["parents"] = [told_of(parent) for parent in provenance.parents]
+    return values  # type: ignore[no-any-return]
 
 
 def told_provenance(report: CountReport) -> list[tuple[str, str]]:

@@ -103,7 +103,7 @@ def write_summary(
         rate, over all procedures, counted or not, since histology does not depend on the count.
     """
     home = Path(folder)
-    _refuse_others_summary(home)
+    refuse_unsuitable_summary(home, force=True)
     rate = polyps_per_colonoscopy(procedures)
     adenoma = None if histology is None else detection_rate([one.name for one in procedures], histology)
     rows = [_row(one, home, histology) for one in procedures]
@@ -121,15 +121,17 @@ def write_summary(
     return home
 
 
-def _refuse_others_summary(folder: Path) -> None:
-    """Raise where one of the names is taken by a file that is not of a summary of ours."""
-    taken = [folder / name for name in _FILES if os.path.lexists(folder / name)]
+def refuse_unsuitable_summary(folder: str | os.PathLike[str], *, force: bool = False) -> None:
+    """Raise, before any work, where a summary would replace another file, or, without force, an earlier summary."""
+    taken = [Path(folder) / name for name in _FILES if os.path.lexists(Path(folder) / name)]
     try:
-        ours = json.loads((folder / _FILES[-1]).read_bytes())["format"] == FORMAT
+        ours = json.loads((Path(folder) / _FILES[-1]).read_bytes())["format"] == FORMAT
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         ours = False
     if taken and not ours:
         raise FileError(f"{taken[0]} is there and not of a summary by polypcount; move it, or choose another folder")
+    if taken and not force:
+        raise FileError(f"{folder} holds a summary already; choose another folder, or replace it with --force")
 
 
 def _row(one: Procedure, home: Path, histology: Mapping[str, Sequence[str]] | None) -> dict[str, Any]:

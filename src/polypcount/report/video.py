@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from polypcount.counting.looks import Mask
 from polypcount.counting.result import CountReport
-from polypcount.errors import DataError
+from polypcount.errors import DataError, FileError
 from polypcount.progress import Progress, no_progress
 from polypcount.report.colours import NOT_COUNTED, look_of, rgb
 from polypcount.video import FrameSource, write_video
@@ -36,8 +36,9 @@ def write_annotated(
 ) -> Path:
     """Write the recording as an mp4 file with a box, colour and number for each polyp; returns the file.
 
-    Boxes that were not counted are grey. Frames are read, drawn and written one at a time. A frame of odd width or
-    height gets its last column or row twice, since the video needs even ones.
+    Boxes that were not counted are grey. A frame that cannot be read shows the one before it. Frames are read, drawn
+    and written one at a time. A frame of odd width or height gets its last column or row twice, since the video needs
+    even ones.
 
     source: the frames that were counted, or more.
     mask: blackens what is not to be shown.
@@ -61,7 +62,7 @@ def _drawn(
     assert report.boxes is not None
     order = np.argsort(report.boxes.frame, kind="stable")
     frames, count = report.boxes.frame[order], report.video.frame_count
-    for index, image in source.frames(np.arange(count)):
+    for index, image in _every_frame(source, count):
         shown = image if mask is None else mask.apply(image)
         start, stop = np.searchsorted(frames, [index, index + 1])
         if stop > start:
@@ -72,6 +73,23 @@ def _drawn(
             shown = np.pad(shown, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge")
         yield shown
         progress(index + 1, count)
+
+
+def _every_frame(source: FrameSource, count: int) -> Iterator[tuple[int, Image]]:
+    """All frames 0 .. count - 1; one that cannot be read is the one before it, or black, once more."""
+    last: Image = np.zeros((source.height, source.width, 3), np.uint8)
+    index = -1
+    try:
+        for found, image in source.frames(np.arange(count)):
+            for missing in range(index + 1, found):
+                yield missing, last
+            index, last = found, image
+            yield index, last
+    except FileError:  # raised after all frames that can be read
+        if index < 0:
+            raise
+    for missing in range(index + 1, count):
+        yield missing, last
 
 
 def draw_boxes(image: Image, xyxy: NDArray[np.float32], numbers: NDArray[np.int32]) -> Image:

@@ -71,6 +71,15 @@ def refuse_large(name: object, width: int, height: int) -> None:
         raise FileError(f"{name}: a frame may have up to {LARGEST_PIXELS:,} pixels, found {width} x {height}")
 
 
+def refuse_no_image(frame: object) -> None:
+    """Raise where a value is not a picture, RGB uint8[height, width, 3]."""
+    if not isinstance(frame, np.ndarray) or frame.dtype != np.uint8 or frame.ndim != 3 or frame.shape[2] != 3:
+        found = f"{frame.dtype}{list(frame.shape)}" if isinstance(frame, np.ndarray) else type(frame).__name__
+        raise DataError(f"a frame must be RGB uint8[height, width, 3], found {found}")
+    if not frame.size:
+        raise DataError(f"a frame must have a width and a height, found {frame.shape[1]} x {frame.shape[0]} pixels")
+
+
 def refuse_no_file(path: Path) -> None:
     """Raise where there is no such file or folder, or something that is neither, such as a pipe."""
     try:
