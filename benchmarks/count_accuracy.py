@@ -5,9 +5,10 @@ encoder never saw (every third of the usable ones), every second is for choosing
 polyps have other seeds. Boxes are the simulation's, with tracks but without polyps.
 
 Choosing writes the entry `counting` of the encoder's operating-points.json. Judging counts every procedure as
-`polypcount count` does and prints, against thresholds on looks alone (chosen likewise: with the same limit of FPR, and
-without) and no clustering on the same vectors: share of exact counts, mean absolute error, FR, FPR, and how often the interval holds the true count. True is
-the number of polyps that own a tracklet of 30 frames; a polyp that is never seen for a second cannot be counted.
+`polypcount count` does and prints share of exact counts, mean absolute error, FR, FPR, and how often the interval holds
+the true count; against thresholds on looks alone (chosen likewise: with the same limit of FPR, and without) and no
+clustering on the same vectors. True is the number of polyps that own a tracklet of 30 frames; a polyp that is never
+seen for a second cannot be counted.
 
 Run: .venv/bin/python benchmarks/count_accuracy.py KVASIR_SEG OUT --choose [--processes 2]
      .venv/bin/python benchmarks/count_accuracy.py KVASIR_SEG OUT [--procedures 15] [--processes 2] [--write]
@@ -31,7 +32,7 @@ from polypcount.clustering.grid import steps
 from polypcount.corpus import Boxes, Embeddings
 from polypcount.counting import CountingPoint, Procedure
 from polypcount.counting.count import look_at
-from polypcount.counting.decide import groups_of
+from polypcount.counting.decide import duration_of, groups_of
 from polypcount.counting.jumps import jumps
 from polypcount.encoder import bundled_folder, keep_counting_point, load_encoder, operating_points
 from polypcount.encoder.embed import evenly
@@ -124,7 +125,9 @@ def judged(corpus: pc.Corpus, plain: dict[str, Any]) -> dict[str, Any]:
     ways = {
         "polypcount": np.array([one.polyp for one in report.tracklets], np.int32),
         **{
-            name: groups_of(vectors, start, video.frame_count, pairs, _point(entry)) if rows else truth
+            name: groups_of(vectors, start, duration_of(video.frame_count, video.fps), pairs, _point(entry))
+            if rows
+            else truth
             for name, entry in plain.items()
         },
         "no clustering": np.arange(len(rows), dtype=np.int32),

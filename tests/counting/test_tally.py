@@ -5,6 +5,7 @@ import pytest
 
 from polypcount.corpus import Provenance, Video
 from polypcount.counting import CountingPoint, CountReport
+from polypcount.counting.decide import duration_of
 from polypcount.counting.gather import RESAMPLES, Gathered
 from polypcount.counting.tally import Tally, interval_meaning, least_boxes
 from tests.counting.test_decide import POINT
@@ -17,7 +18,7 @@ def tracklet(number: int, angle: float, start: int, frames: int = 40, part: int 
 
 
 def tally_of(*tracklets: Gathered, most: int | None = None) -> Tally:
-    tally = Tally(POINT, most)
+    tally = Tally(POINT, most=most)
     for one in tracklets:
         tally.add([one], 10_000)
     return tally
@@ -32,6 +33,13 @@ def report_of(tally: Tally) -> CountReport:
 )
 def test_how_long_a_tracklet_must_be(frames: int, boxes: int) -> None:
     assert least_boxes(frames) == boxes
+
+
+@pytest.mark.parametrize(
+    ("frames", "fps", "duration"), [(0, None, 1), (40, None, 40), (40, 25.0, 1500), (9000, 25.0, 9000), (0, 60.0, 3600)]
+)
+def test_time_is_a_share_of_at_least_a_minute(frames: int, fps: float | None, duration: float) -> None:
+    assert duration_of(frames, fps) == duration
 
 
 def test_nothing_one_and_two() -> None:

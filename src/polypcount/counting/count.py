@@ -137,7 +137,7 @@ def look_at(
     kept = np.flatnonzero(tracklets.box_count >= minimum)
     # Whoever named polyps has looked; a tracker may have gone over from one to another.
     gatherer = Gatherer(encoder, pictures=pictures, split=not (boxes.polyp >= 0).any())
-    tally = Tally(point)
+    tally = Tally(point, procedure.video.fps)
     linked = time.perf_counter()
     _gather(procedure.source, boxes, tracklets, kept, gatherer, tally, mask, progress)
     for pair in tracklets_together(boxes, tracklets).tolist():

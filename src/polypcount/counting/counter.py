@@ -84,7 +84,7 @@ class Counter:
         self._tracker = OnlineTracker(fps, rules or TrackRules())
         self._linker: OnlineLinker | None = None
         self._tracked = False
-        self._tally = Tally(self._point, None if keep_boxes else MOST_TRACKLETS)
+        self._tally = Tally(self._point, fps, None if keep_boxes else MOST_TRACKLETS)
         self._follow = follow
         self._kept: list[_Kept] | None = [] if keep_boxes else None
         self._going_on: dict[int, _Span] = {}

@@ -14,9 +14,7 @@ from polypcount.clustering import Scene
 from polypcount.counting.point import REPETITIONS, CountingPoint
 from polypcount.counting.result import DoubtfulPair
 
-# Nearness in time is a share of the procedure. A recording of less than a minute is taken for a piece of one of a
-# minute; otherwise seconds between two tracklets of a clip would count like the ends of a procedure.
-SHORTEST_FRAMES = 60 * 25
+SHORTEST_SECONDS = 60
 _SURE = 0.05  # share of repetitions below which, or above the rest of which, there is no doubt worth showing
 
 
@@ -44,22 +42,23 @@ class Decision:
 def decide(
     vectors: NDArray[np.float32],
     start_frame: NDArray[np.int64],
-    frame_count: int,
+    duration: float,
     cannot_link: NDArray[np.int64],
     point: CountingPoint,
 ) -> Decision:
     """Group the tracklets of one procedure.
 
     vectors: float32[n, 1 + resamples, d], those of all frames first. start_frame: int64[n], rising.
+    duration: of the procedure in frames, see `duration_of`.
     cannot_link: int64[m, 2], pairs seen in one frame.
     """
-    labels = groups_of(vectors[:, 0], start_frame, frame_count, cannot_link, point)
+    labels = groups_of(vectors[:, 0], start_frame, duration, cannot_link, point)
     values = point.repeated_values()
     repeated = np.zeros((REPETITIONS, len(labels)), np.int32)
     draws = vectors.shape[1] - 1
     for draw in range(min(draws, REPETITIONS)):
         mine = slice(draw, None, draws)
-        scene = _scene(vectors[:, 1 + draw], start_frame, frame_count, cannot_link, point)
+        scene = _scene(vectors[:, 1 + draw], start_frame, duration, cannot_link, point)
         repeated[mine] = point.labels_at(scene, values[mine])
     counts = np.array([len(np.unique(row)) for row in repeated], np.int32)
     together = np.zeros((len(labels), len(labels)), np.float32)
@@ -70,26 +69,35 @@ def decide(
     return Decision(labels, together, counts, low, high, certainty(labels, repeated), doubtful_pairs(labels, together))
 
 
+def duration_of(frame_count: int, fps: float | None) -> float:
+    """What time between tracklets is a share of: the recording, in frames, but at least a minute.
+
+    Otherwise seconds between two tracklets of a clip would count like the ends of a procedure. Without a frame rate,
+    as of a folder of stills, nothing tells what a minute is.
+    """
+    return max(float(frame_count), SHORTEST_SECONDS * fps if fps else 1.0)
+
+
 def groups_of(
     vectors: NDArray[np.float32],
     start_frame: NDArray[np.int64],
-    frame_count: int,
+    duration: float,
     cannot_link: NDArray[np.int64],
     point: CountingPoint,
 ) -> NDArray[np.int32]:
     """int32[n], the group of each tracklet at the operating point itself. vectors: float32[n, d]."""
-    return point.build().group(_scene(vectors, start_frame, frame_count, cannot_link, point)).labels
+    return point.build().group(_scene(vectors, start_frame, duration, cannot_link, point)).labels
 
 
 def _scene(
     vectors: NDArray[np.float32],
     start_frame: NDArray[np.int64],
-    frame_count: int,
+    duration: float,
     cannot_link: NDArray[np.int64],
     point: CountingPoint,
 ) -> Scene:
     pairs = cannot_link if point.cannot_link else None
-    return Scene.of(vectors, start_frame, pairs, duration=max(frame_count, SHORTEST_FRAMES))
+    return Scene.of(vectors, start_frame, pairs, duration=duration)
 
 
 def interval(counts: NDArray[np.int32], count: int, level: float) -> tuple[int, int]:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polypcount.corpus import Provenance, Video
-from polypcount.counting.decide import decide, groups_of
+from polypcount.counting.decide import decide, duration_of, groups_of
 from polypcount.counting.gather import Gathered
 from polypcount.counting.point import REPETITIONS, CountingPoint
 from polypcount.counting.result import CountedPolyp, CountedTracklet, CountInterval, CountReport
@@ -25,14 +25,16 @@ def least_boxes(frame_count: int) -> int:
 class Tally:
     """Ended tracklets, in time order, and which of them were seen together.
 
+    fps: frames per second of the recording; None where nobody knows.
     most: how many are kept; beyond that, the two of one polyp that look most alike become one, so that memory stays
         bounded however long a stream is. None for no limit.
     retired: polyps of which nothing is kept any more, since every tracklet kept is of another polyp; only counted.
     condensed: how many tracklets were put together with another.
     """
 
-    def __init__(self, point: CountingPoint, most: int | None = None) -> None:
+    def __init__(self, point: CountingPoint, fps: float | None = None, most: int | None = None) -> None:
         self.point = point
+        self.fps = fps
         self.most = most
         self.retired = 0
         self.condensed = 0
@@ -103,7 +105,7 @@ class Tally:
             return np.empty(0, np.int32)
         vectors = np.stack([one.vectors[0] for one in rows])
         start = np.array([one.start_frame for one in rows], np.int64)
-        return groups_of(vectors, start, frame_count, self.pairs(rows), self.point)
+        return groups_of(vectors, start, duration_of(frame_count, self.fps), self.pairs(rows), self.point)
 
     def _condense(self, frame_count: int, wanted: int) -> None:
         while len(self.ended) > wanted:
@@ -163,7 +165,8 @@ class Tally:
         rows = self.ended
         vectors = np.stack([one.vectors for one in rows]) if rows else np.empty((0, 2, 1), np.float32)
         start = np.array([one.start_frame for one in rows], np.int64)
-        found = decide(vectors, start, video.frame_count, self.pairs(rows), self.point)
+        duration = duration_of(video.frame_count, self.fps)
+        found = decide(vectors, start, duration, self.pairs(rows), self.point)
         tracklets = tuple(
             CountedTracklet(one.start_frame, one.stop_frame, one.box_count, int(label) + 1, one.views, one.whole)
             for one, label in zip(rows, found.labels, strict=True)
