@@ -242,6 +242,7 @@ def one_count(way: Callable[[Path, Path, Encoder], CountReport], out: Path, name
         },
         "decoded": decoded[0],
         "polyps": [tracklet.polyp for tracklet in report.tracklets],
+        "drawn": [shown(tracklet.start_frame)[0] for tracklet in report.tracklets],
         "left out": report.left_out,
     }
 
@@ -320,8 +321,8 @@ def compare_counts(out: Path, rounds: int) -> float:
     last = ours[-1]
     assert all(found["polyps"] == last["polyps"] for found in [*ours, *theirs])
     print(
-        f"{seconds:.0f} s of video: {len(last['polyps'])} tracklets counted as {len(set(last['polyps']))} polyps, "
-        f"{last['left out']} tracklets too short; the same either way"
+        f"{seconds:.0f} s of video: {len(last['polyps'])} tracklets counted as {len(set(last['polyps']))} polyps of "
+        f"{len(set(last['drawn']))} drawn, {last['left out']} tracklets too short; the same either way"
     )
     print(f"frames decoded: {last['decoded']:,} of {FRAMES:,}")
     for clock in ("wall", "processor"):
@@ -365,9 +366,8 @@ def compare_detection(out: Path, rounds: int) -> None:
         cost = spread([1000 * each["processor"] / DETECTOR_FRAMES for each in runs], 1)
         print(f"  {way}: {rate} frames a wall second, {cost} processor milliseconds a frame")
     for way in ("ahead", "in turn"):
-        print(
-            f"  {way}: waiting for frames {spread([each['waited'] / each['wall'] for each in found[way]], 2)} of the time"
-        )
+        share = [each["waited"] / each["wall"] for each in found[way]]
+        print(f"  {way}: waiting for frames {spread(share, 2)} of the wall time")
     for way in ("decode", "in turn"):
         ratio = [a["wall"] / b["wall"] for a, b in zip(found["ahead"], found[way], strict=True)]
         print(f"  wall seconds of 'ahead' over those of '{way}': {spread(ratio, 2)}")
