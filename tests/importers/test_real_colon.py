@@ -311,3 +311,10 @@ def test_options_say_what_was_given() -> None:
         "source": "x",
         "first_frame": 0,
     }
+
+
+@pytest.mark.parametrize(
+    ("video", "split"), [("001-008", "train"), ("001-009", "study"), ("00\x0001", ""), ("001-0²8", ""), ("", "")]
+)
+def test_the_split_of_a_video_goes_by_its_number(video: str, split: str) -> None:
+    assert split_of(video) == split

@@ -90,8 +90,11 @@ def _has_xml(folder: Path) -> bool:
 
 
 def split_of(video: str) -> str:
-    """The part that a video with a lesion belongs to, by its number in its study."""
-    return "train" if int(video[-3:]) <= _LAST_TRAINING_INDEX else "study"
+    """The part that a video with a lesion belongs to, by its number in its study; empty for an id without one."""
+    number = video[-3:]
+    if not (number.isascii() and number.isdigit()):  # of a damaged table of lesions
+        return ""
+    return "train" if int(number) <= _LAST_TRAINING_INDEX else "study"
 
 
 def _task(root: Path, video: str, source: Path, videos: dict[str, VideoInfo], polyps: list[Polyp]) -> Task:
