@@ -1,6 +1,7 @@
 """`polypcount study`, run as its user would."""
 
 import csv
+import dataclasses
 import json
 import os
 import shutil
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 from polypcount.corpus import Embeddings
+from polypcount.encoder import bundled_folder, load_encoder, operating_points
 from tests.conftest import Run
 from tests.evaluation.embedded import embedded
 
@@ -153,3 +155,22 @@ def test_bad_places_give_one_line(polypcount: Run, vectors: Path, tmp_path: Path
     assert done.returncode == 2
     assert "nothing.npz does not exist" in done.stderr
     assert not (tmp_path / "study").exists()
+
+
+def test_a_point_for_counting_is_kept_beside_the_encoder(polypcount: Run, tmp_path: Path) -> None:
+    encoder = tmp_path / "encoder"
+    shutil.copytree(bundled_folder(), encoder)
+    counts = [[3, 4], [5], [2, 3, 4], [6, 2], [4, 4], [2, 2, 2], [7], [3, 3], [1, 5], [4, 2]]
+    own = dataclasses.replace(embedded(counts, seed=1), encoder=load_encoder(threads=1).fingerprint)
+    saved = own.save(tmp_path / "own.parquet")
+    asked = ("--methods", "threshold", "--grid", "coarse", "--no-draw", "--for-counting", encoder)
+    done = polypcount("study", saved, "--out", tmp_path / "study", *asked)
+    assert done.returncode == 0, done.stderr
+    found = operating_points(encoder)["counting"]
+    assert found["selected_on"] == "10 videos of own.parquet"
+    assert len(found["values"]) == 10
+    others = embedded(counts, seed=1).save(tmp_path / "others.parquet")
+    refused = polypcount("study", others, "--out", tmp_path / "other", *asked)
+    assert refused.returncode == 2
+    assert "not of the encoder" in refused.stderr
+    assert not (tmp_path / "other").exists()
