@@ -8,7 +8,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import onnxruntime  # type: ignore[import-untyped, unused-ignore]
 import pytest
 import torch
 from transformers import (
@@ -24,6 +23,7 @@ from transformers.models.rt_detr.image_processing_pil_rt_detr import RTDetrImage
 
 from polypcount.counting.detector import DetectorSettings, load_detector
 from polypcount.errors import DataError
+from polypcount.offline import import_offline
 from polypcount.video import resize
 
 SIDE, QUERIES = 128, 20
@@ -125,7 +125,9 @@ def test_boxes_are_those_of_transformers(make: Any, tmp_path: Path) -> None:
         mean, std = (torch.tensor(values).reshape(1, 3, 1, 1) for values in (processor.image_mean, processor.image_std))
         pixels = (pixels - mean) / std
     # Run apart from ours, and read by transformers; they may give a box once for each class.
-    session = onnxruntime.InferenceSession(str(tmp_path / "model.onnx"), providers=["CPUExecutionProvider"])
+    session = import_offline("onnxruntime").InferenceSession(
+        str(tmp_path / "model.onnx"), providers=["CPUExecutionProvider"]
+    )
     feed = dict(
         zip(["pixel_values", "pixel_mask"], [pixels.numpy(), *(each.numpy() for each in given[1:])], strict=False)
     )

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from polypcount.corpus import Corpus, Tracklets
 from polypcount.encoder import Encoder, embed, features, int8, load_encoder, load_torch, new_encoder, save_encoder
-from polypcount.encoder.engines import ENGINES, import_silently
+from polypcount.encoder.engines import ENGINES
 from polypcount.errors import DataError, FileError, PolypcountError
 from polypcount.importers import read_corpus
+from polypcount.offline import import_offline
 from polypcount.tracking import link_tracklets
 from tests.conftest import DATA, Run
 from tests.encoder.encoders import make
@@ -82,7 +83,7 @@ def test_torch_threads_are_put_back(original: Path) -> None:
 
 
 def test_cuda_is_taken_where_onnxruntime_has_it(original: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import onnxruntime  # type: ignore[import-untyped, unused-ignore]
+    onnxruntime = import_offline("onnxruntime")
 
     from polypcount.encoder.engine_onnx import best_providers
 
@@ -132,7 +133,7 @@ def test_openvino_sends_nothing_and_is_not_imported_unasked(original: Path) -> N
 
 def test_a_package_that_was_imported_before_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "openvino_telemetry", sys)
-    import_silently("openvino")
+    import_offline("openvino")
     assert sys.modules["openvino_telemetry"] is sys
 
 
@@ -252,7 +253,7 @@ def test_the_better_of_two_ways_is_taken(
 def test_a_model_that_cannot_be_quantised_is_one_line(
     original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    nncf = import_silently("nncf")
+    nncf = import_offline("nncf")
 
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("no such operation\nat somewhere")

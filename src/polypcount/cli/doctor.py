@@ -99,9 +99,9 @@ def _ask(question: Callable[[], list[str] | str | None]) -> list[str] | str | No
 
 
 def _onnxruntime_providers() -> list[str]:
-    import onnxruntime  # type: ignore[import-untyped,import-not-found,unused-ignore]
+    from polypcount.offline import import_offline
 
-    return list(onnxruntime.get_available_providers())
+    return list(import_offline("onnxruntime").get_available_providers())
 
 
 def _cuda_devices() -> list[str]:

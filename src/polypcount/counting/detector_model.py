@@ -17,6 +17,7 @@ from polypcount.encoder import Preprocessing
 from polypcount.encoder.engine_onnx import best_providers
 from polypcount.errors import DataError, FileError, first_line
 from polypcount.machine import available_cores
+from polypcount.offline import import_offline
 from polypcount.video.frames import Image
 
 _LARGEST_FILE = 1 << 31  # what one ONNX file can have
@@ -75,8 +76,7 @@ class OnnxModel:
 
 def open_file(path: Path) -> tuple[Any, str]:
     """The session over an ONNX file, and its fingerprint."""
-    import onnxruntime  # type: ignore[import-untyped, unused-ignore]
-
+    onnxruntime = import_offline("onnxruntime")
     try:
         if not path.is_file():
             found = "is no file" if path.exists() else "does not exist"

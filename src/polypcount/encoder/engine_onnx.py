@@ -17,6 +17,7 @@ from polypcount.encoder.engines import (
 from polypcount.encoder.spec import EncoderSpec
 from polypcount.errors import FileError
 from polypcount.machine import available_cores
+from polypcount.offline import import_offline
 
 _CPU = "CPUExecutionProvider"
 _CUDA = "CUDAExecutionProvider"
@@ -46,8 +47,7 @@ def open_sequences(content: bytes, source: object, spec: EncoderSpec, threads: i
 
 def best_providers() -> list[Any]:
     """What to compute with, the first that works: CUDA where this ONNX Runtime has it, then the processor."""
-    import onnxruntime  # type: ignore[import-untyped, unused-ignore]
-
+    onnxruntime = import_offline("onnxruntime")
     # TF32 would leave three digits.
     cuda = [(_CUDA, {"use_tf32": "0"})] if _CUDA in onnxruntime.get_available_providers() else []
     return [*cuda, _CPU]
@@ -61,8 +61,7 @@ def open_session(
     providers: list[Any] | None = None,
 ) -> Any:
     """An `onnxruntime.InferenceSession` over a model with these inputs and outputs; on the processor if not told."""
-    import onnxruntime
-
+    onnxruntime = import_offline("onnxruntime")
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4  # what goes wrong is raised; the library would print it as well
     options.intra_op_num_threads = threads or available_cores()

@@ -10,13 +10,13 @@ from polypcount.encoder.engines import (
     SequenceModel,
     Shapes,
     frame_shapes,
-    import_silently,
     refuse_other_model,
     sequence_shapes,
 )
 from polypcount.encoder.spec import EncoderSpec, Preprocessing
 from polypcount.errors import FileError
 from polypcount.machine import available_cores
+from polypcount.offline import import_offline
 
 # What a layer gives to the next stays in the cache of the processor.
 _CROPS_AT_ONCE = 8
@@ -68,7 +68,7 @@ def open_sequences(content: bytes, source: object, spec: EncoderSpec, threads: i
 
 def read_network(content: bytes, source: object, expected: tuple[Shapes, Shapes]) -> Any:
     """An `openvino.Model` from an ONNX file, with these inputs and outputs."""
-    openvino = import_silently("openvino")
+    openvino = import_offline("openvino")
     try:
         network = openvino.Core().read_model(content)
         ends = [{end.get_any_name(): _axes(end) for end in side} for side in (network.inputs, network.outputs)]
@@ -85,11 +85,11 @@ def compiled(network: Any, threads: int | None) -> Any:
         "INFERENCE_PRECISION_HINT": "f32",
         "INFERENCE_NUM_THREADS": threads or available_cores(),
     }
-    return import_silently("openvino").Core().compile_model(network, "CPU", settings)
+    return import_offline("openvino").Core().compile_model(network, "CPU", settings)
 
 
 def _taking_pixels(network: Any, images: Preprocessing) -> Any:
-    openvino = import_silently("openvino")
+    openvino = import_offline("openvino")
     steps = openvino.preprocess.PrePostProcessor(network.clone())
     given = steps.input(0)
     given.tensor().set_element_type(openvino.Type.u8).set_layout(openvino.Layout("NHWC"))

@@ -1,9 +1,6 @@
 """What every engine has in common: the two models that it opens, their shapes, and the packages that it needs."""
 
-import importlib
 import importlib.util
-import sys
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -22,7 +19,6 @@ _NEEDS = {
     "openvino": (("openvino",), "polypcount[fast]"),
     INT8: (("openvino", "nncf"), "polypcount[fast]"),
 }
-_TELEMETRY = "openvino_telemetry"
 
 Shapes = Mapping[str, tuple[int | str, ...]]
 """Names of inputs or outputs in their order, and the length of each axis; a letter for one that is free."""
@@ -71,23 +67,6 @@ def refuse_unusable(engine: str) -> None:
             raise PolypcountError(
                 f"the engine {engine} needs the package {package}, which is missing: pip install '{requirement}'"
             )
-
-
-def import_silently(name: str) -> Any:
-    """Import openvino or nncf, without the message that each sends to its makers over the network when imported.
-
-    Neither sends it where the package that does the sending is not installed, and that is how it looks to them here.
-    """
-    hidden = _TELEMETRY not in sys.modules
-    if hidden:
-        sys.modules[_TELEMETRY] = None  # type: ignore[assignment]
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return importlib.import_module(name)
-    finally:
-        if hidden:
-            sys.modules.pop(_TELEMETRY, None)
 
 
 def normalised(crops: NDArray[np.uint8], images: Preprocessing) -> NDArray[np.float32]:

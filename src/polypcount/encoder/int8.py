@@ -24,10 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polypcount.encoder.engine_openvino import OpenVinoFrames
-from polypcount.encoder.engines import Calibration, import_silently, normalised
+from polypcount.encoder.engines import Calibration, normalised
 from polypcount.encoder.manifest import FRAME
 from polypcount.encoder.runtime import Encoder
 from polypcount.errors import DataError, FileError, PolypcountError, first_line
+from polypcount.offline import import_offline
 from polypcount.whole import whole_file
 
 MOST_CROPS = 300
@@ -68,7 +69,7 @@ def calibrated(
 
 def _key(encoder: Encoder, about: Sequence[str]) -> str:
     """Hash of all that decides the quantised model and what it computes."""
-    core = import_silently("openvino").Core()
+    core = import_offline("openvino").Core()
     versions = [importlib.metadata.version(name) for name in ("openvino", "nncf")]
     images = encoder.spec.preprocessing
     decides = [_FORMAT, encoder.description["files"][FRAME], images.mean, images.std, images.crop.fingerprint, versions]
@@ -101,7 +102,7 @@ def _quantised(
 
 def _quantise(encoder: Encoder, exact: OpenVinoFrames, crops: NDArray[np.uint8], bits: int) -> Any:
     """An `openvino.Model` with int8 layers, by NNCF."""
-    nncf, passes = import_silently("nncf"), import_silently("openvino.passes")
+    nncf, passes = import_offline("nncf"), import_offline("openvino.passes")
     network = exact.network.clone()
     folding = passes.Manager()  # biases are corrected where they are plain constants, which they are after this
     folding.register_pass(passes.ConstantFolding())
@@ -146,12 +147,12 @@ def _cosine(expected: NDArray[np.float32], found: NDArray[np.float32]) -> NDArra
 def _serialised(network: Any) -> tuple[bytes, bytes]:
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "model.xml"
-        import_silently("openvino").save_model(network, path, compress_to_fp16=False)
+        import_offline("openvino").save_model(network, path, compress_to_fp16=False)
         return path.read_bytes(), path.with_suffix(".bin").read_bytes()
 
 
 def _opened(text: bytes, weights: bytes, exact: OpenVinoFrames) -> OpenVinoFrames:
-    network = import_silently("openvino").Core().read_model(text, weights)
+    network = import_offline("openvino").Core().read_model(text, weights)
     return OpenVinoFrames(network, exact.preprocessing, exact.threads)
 
 
