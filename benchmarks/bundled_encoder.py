@@ -15,6 +15,7 @@ sequences, each cut into tracklets of up to 8 frames. Intervals: 95 %, bootstrap
 Run: .venv/bin/python benchmarks/bundled_encoder.py CVC_CLINICDB KVASIR_SEG OUT [--tune] [--seed 0]
          [--set KEY=VALUE ...]
      .venv/bin/python benchmarks/bundled_encoder.py CVC_CLINICDB KVASIR_SEG OUT --bundle src/polypcount/encoder/bundled
+         then benchmarks/count_accuracy.py chooses its operating points
      .venv/bin/python benchmarks/bundled_encoder.py CVC_CLINICDB KVASIR_SEG OUT --count    only counts the procedures of
          real frames that were held back, with the encoder that is bundled
 """
@@ -30,30 +31,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 import polypcount as pc
-from polypcount.clustering import Grid, TemporalAffinityPropagation, TemporalAgglomerative
 from polypcount.corpus import Corpus, Embeddings, Polyp, Tracklets, Video
-from polypcount.counting import CountingPoint
+from polypcount.counting import operating_point
 from polypcount.counting.decide import decide
+from polypcount.counting.evidence import Evidence
 from polypcount.encoder import Encoder, load_encoder, make_bundle
-from polypcount.encoder.embed import evenly
-from polypcount.evaluation import leave_one_out, operating_point, reidentification_scores
-from polypcount.reproduce.standardised import save_standardised
+from polypcount.evaluation import pair_auc_by_video, reidentification_scores
+from polypcount.reproduce.encoders import save_standardised
 from polypcount.simulate import TimelineSettings, list_stills, simulate_scenes
-from polypcount.simulate.scene_file import Still
-from polypcount.tracking import link_tracklets
+from polypcount.simulate.stills import Still
+from polypcount.tracking import duration_frames, evenly, link_tracklets
 from polypcount.training import load_recipe
 
 FRAMES_A_POLYP, TRACKLET_FRAMES, DRAWS = 12, 8, 200
-LOOKED_AT = 8  # frames of a simulated tracklet
-GAMMAS, ALPHAS = (0.5, 1.0, 2.0, 5.0, 10.0), (0.3, 0.5, 0.7, 0.9, 1.0)
-GRIDS = {
-    "temporal-ap": Grid(
-        {"gamma": GAMMAS, "alpha": ALPHAS, "preference": tuple(np.round(np.arange(-1, 1.001, 0.05), 2).tolist())}
-    ),
-    "temporal-agglomerative": Grid(
-        {"gamma": GAMMAS, "alpha": ALPHAS, "threshold": tuple(np.round(np.arange(0.3, 1.001, 0.01), 2).tolist())}
-    ),
-}
 Auc = list[float]
 
 
@@ -112,18 +102,13 @@ def _used(folder: Path) -> set[str]:
 def simulated_vectors(corpus: Corpus, encoder: Encoder, cache: Path) -> Embeddings:
     """Vectors of all tracklets of 30 frames."""
     tracklets = link_tracklets(corpus.boxes)
-    return pc.embed(corpus, tracklets, encoder, least=LOOKED_AT, most=LOOKED_AT, min_frames=30, cache=cache)
+    return pc.embed(corpus, tracklets, encoder, min_frames=30, cache=cache)
 
 
 def simulated_auc(corpus: Corpus, encoder: Encoder, cache: Path) -> Auc:
     """Pair AUC of each procedure with two polyps."""
     found = simulated_vectors(corpus, encoder, cache)
-    aucs = [
-        reidentification_scores(found.vectors[mine], found.polyp[mine]).auroc
-        for mine in (found.video == video for video in range(len(found.videos)))
-        if mine.any()
-    ]
-    return [auc for auc in aucs if not np.isnan(auc)]
+    return [auc for auc in pair_auc_by_video(found).values() if not np.isnan(auc)]
 
 
 def sequence_vectors(corpus: Corpus, encoder: Encoder, cache: Path) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
@@ -135,7 +120,7 @@ def sequence_vectors(corpus: Corpus, encoder: Encoder, cache: Path) -> tuple[NDA
         label[mine] = count + np.arange(len(mine)) // TRACKLET_FRAMES
         count = int(label[mine].max()) + 1
     pieces = Tracklets.gather(corpus.boxes, label)
-    found = pc.embed(corpus, pieces, encoder, stride=1, least=1, cache=cache)
+    found = pc.embed(corpus, pieces, encoder, stride=1, cache=cache)
     return found.vectors, found.video
 
 
@@ -193,53 +178,6 @@ def judge(encoders: dict[str, Encoder], simulated: dict[str, Corpus], real: Corp
     return table
 
 
-def points(corpora: Sequence[Corpus], encoder: Encoder, real: Corpus, cache: Path) -> dict[str, Any]:
-    """Operating points, chosen on all simulated procedures and held against pseudo-procedures of real frames."""
-    sets = [simulated_vectors(corpus, encoder, cache) for corpus in corpora]
-    checks = real_procedures(real, encoder, cache)
-    found = []
-    for method in (TemporalAffinityPropagation(similarity="cosine"), TemporalAgglomerative(similarity="cosine")):
-        for target in (0.02, 0.05, 0.10):
-            chosen = operating_point(sets, method, target_fpr=target, rule="budget", grid=GRIDS[method.name])
-            study = leave_one_out(
-                checks,
-                type(method)(**{**method.get_params(), **chosen.parameters}),
-                parameters=chosen.parameters,
-                min_frames=0,
-                cannot_link=True,
-            )
-            scores = study.methods[0].rules[0].scores
-            measured = {
-                "fr": chosen.fr,
-                "fpr": chosen.fpr,
-                "videos": chosen.videos,
-                "real_fr": scores["fr"].mean,
-                "real_fpr": scores["fpr"].mean,
-            }
-            found.append(
-                {
-                    "name": f"{method.name}-fpr-{target:.2f}",
-                    "method": method.name,
-                    "similarity": "cosine",
-                    "cannot_link": True,
-                    "target_fpr": target,
-                    "rule": "budget",
-                    "parameters": chosen.parameters,
-                    "measured": measured,
-                }
-            )
-            print(
-                found[-1]["name"],
-                chosen.parameters,
-                {name: round(value, 3) for name, value in measured.items()},
-                flush=True,
-            )
-    return {
-        "selected_on": "simulated procedures: 19 of stills and 19 of drawn polyps, seeds 600 and 650",
-        "points": found,
-    }
-
-
 def real_procedures(corpus: Corpus, encoder: Encoder, cache: Path) -> Embeddings:
     """Held-back sequences as procedures of 3 to 4, one after the other in time, a minute apart."""
     vectors, sequence = sequence_vectors(corpus, encoder, cache)
@@ -266,14 +204,18 @@ def real_procedures(corpus: Corpus, encoder: Encoder, cache: Path) -> Embeddings
 def count_real(corpus: Corpus, cache: Path) -> None:
     """Print the polyps counted in each procedure of real frames."""
     encoder = load_encoder()
-    point, found = CountingPoint.of(encoder), real_procedures(corpus, encoder, cache)
-    for place, video in enumerate(found.videos):
-        mine = found.video == place
-        # No resampled frames: their vectors are not kept.
-        vectors, start = np.repeat(found.vectors[mine][:, None], 2, axis=1), found.start_frame[mine].astype(np.int64)
-        told = decide(vectors, start, video.frame_count, np.empty((0, 2), np.int64), point)
-        true, counted = len(np.unique(found.polyp[mine])), len(np.unique(told.labels))
-        print(f"{video.id}: counted {counted} ({told.low} to {told.high}) of {true}, {len(start)} tracklets")
+    point, procedures = operating_point(encoder), real_procedures(corpus, encoder, cache)
+    for number, video in enumerate(procedures.videos):
+        rows = np.flatnonzero(procedures.video == number).tolist()
+        # Without resampled frames, since their vectors are not at hand: the same vector twice.
+        evidence = [
+            Evidence(row, 0, int(start), int(start) + 1, 1, np.stack([procedures.vectors[row]] * 2))
+            for row, start in zip(rows, procedures.start_frame[rows], strict=True)
+        ]
+        together = np.empty((0, 2), np.int64)
+        decision = decide(evidence, together, duration_frames(video.frame_count, video.fps), point)
+        true, counted = len(np.unique(procedures.polyp[rows])), len(np.unique(decision.labels))
+        print(f"{video.id}: counted {counted} ({decision.low} to {decision.high}) of {true}, {len(rows)} tracklets")
 
 
 def main() -> None:
@@ -317,7 +259,7 @@ def main() -> None:
     table = judge(encoders, simulated, real, cache / "features")
     (given.out / f"judged-{run.name}.json").write_text(json.dumps(table, indent=1))
     if given.bundle:
-        make_bundle(run, given.bundle, points(list(simulated.values()), encoders[given.name], real, cache / "features"))
+        make_bundle(run, given.bundle)
     return None
 
 

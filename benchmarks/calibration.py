@@ -23,13 +23,11 @@ from polypcount.simulate.scenes import write_benchmark
 from polypcount.tracking import link_tracklets
 from polypcount.video import CropRule
 
-FRAMES = 8  # of a tracklet
-
 
 def frozen_features(folder: Path) -> Encoder:
     """The backbone as it is; a tracklet is the mean of its frames."""
     start = new_encoder("lite0")
-    images = Preprocessing(CropRule(2, 128), start.backbone.mean, start.backbone.std)
+    images = Preprocessing(crop=CropRule(2, 128), mean=start.backbone.mean, std=start.backbone.std)
     encoder = new_encoder("lite0", pooling="mean", d=start.spec.feature_size, preprocessing=images)
     with torch.no_grad():
         encoder.sequence.project.weight.copy_(torch.eye(start.spec.feature_size))
@@ -76,9 +74,7 @@ def main() -> None:
         for render in range(given.renders):
             _, study = write_benchmark(Path(place) / str(render), render=render, stills=given.stills, identities=1)
             tracklets = link_tracklets(study.boxes)
-            found = pc.embed(
-                study, tracklets, encoder, least=FRAMES, most=FRAMES, min_frames=30, cache=Path(place) / "features"
-            )
+            found = pc.embed(study, tracklets, encoder, min_frames=30, cache=Path(place) / "features")
             result = leave_one_out(found, ["none", "threshold", "ap", "temporal-ap", "time-only"], grid="coarse")
             scores = {one.method: one.rules[0].scores["fr"] for one in result.methods}
             rows.append([scores["none"].mean, scores["none"].std])

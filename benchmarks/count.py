@@ -6,8 +6,9 @@ shaking camera and noise. In every stretch the polyp has boxes in one tracklet; 
 and together 15 % of the frames. Packets repeat after 150 seconds, so that little has to be encoded; a recording of
 20 minutes has them twice as often. Both are made on the first run, which takes some minutes, and kept in OUT.
 
-Counting is `polypcount.count` with pictures and the bundled encoder, then writing the report. The peer is the same, but
-decodes every frame up to the last that is wanted, with PyAV. With a detector every frame is needed: there, the peers
+Counting is `polypcount.count` with pictures and the bundled encoder, without the search for a border to mask, then
+writing the report; once with that search. The peer is the same without it, but decodes every frame up to the last that
+is wanted, with PyAV. With a detector every frame is needed: there, the peers
 are bare decoding, and the same count without the thread that decodes ahead. The detector is a stand-in that finds
 bright pixels, at an input of 640 pixels, and gives one box a frame; a real one takes longer.
 
@@ -27,7 +28,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -37,17 +37,9 @@ from numpy.typing import ArrayLike, NDArray
 
 import polypcount as pc
 from polypcount.corpus import Boxes, Corpus, Video
-from polypcount.counting import (
-    CountingPoint,
-    CountReport,
-    count_procedure,
-    count_with_detector,
-    load_detector,
-    open_procedure,
-    read_procedure,
-)
+from polypcount.counting import CountReport
 from polypcount.encoder import Encoder
-from polypcount.video import FrameSource
+from polypcount.video import FrameSource, open_source
 from polypcount.video.frames import Image
 
 WIDTH, HEIGHT, FPS, CORES = 1280, 1080, 30, 2
@@ -59,6 +51,7 @@ SHAKE, GRAIN = 16, 64  # pixels that the camera and the noise move by, to each s
 VISIBLE, SEED = 0.15, 1
 MOST_RATIO, MOST_MB, MOST_GROWTH = 0.15, 1500, 1.10
 DETECTOR_FRAMES, DETECTOR_SIZE = 60 * FPS, 640
+UNMASKED = pc.CountSettings(mask_border=False)
 MADE = {"10 minutes": 4, "20 minutes": 8}  # recordings, and how often each has the encoded part
 
 Clip = tuple[Path, NDArray[np.int32], NDArray[np.float32]]
@@ -211,14 +204,25 @@ def count_decoded() -> list[int]:
 
 def needed(recording: Path, boxes: Path, encoder: Encoder) -> CountReport:
     """Ours."""
+    return pc.count(recording, boxes, encoder=encoder, settings=UNMASKED)
+
+
+def masked(recording: Path, boxes: Path, encoder: Encoder) -> CountReport:
+    """Ours, with the search for the border around the view, as by default."""
     return pc.count(recording, boxes, encoder=encoder)
 
 
 def every(recording: Path, boxes: Path, encoder: Encoder) -> CountReport:
     """The peer."""
-    procedure = read_procedure(recording, boxes)
-    decoded = replace(procedure, source=EveryFrame(recording, procedure.source))
-    return count_procedure(decoded, encoder, CountingPoint.of(encoder))
+    open_as(lambda source: EveryFrame(recording, source))
+    return pc.count(recording, boxes, encoder=encoder, settings=UNMASKED)
+
+
+def open_as(wrapped: Callable[[FrameSource], FrameSource]) -> None:
+    """Let recordings be opened as something else from now on."""
+    module: Any = import_module("polypcount.counting.recording")
+    plain = module.open_source
+    module.open_source = lambda path: wrapped(plain(path))
 
 
 def one_count(way: Callable[[Path, Path, Encoder], CountReport], out: Path, name: str) -> dict[str, Any]:
@@ -232,11 +236,10 @@ def one_count(way: Callable[[Path, Path, Encoder], CountReport], out: Path, name
     with tempfile.TemporaryDirectory(dir=out) as place:
         report.save(Path(place) / "report")
     saved = time.perf_counter()
-    steps = {step: taken for step, taken in report.seconds.items() if step != "all"}
+    steps = report.seconds
     return {
         "steps": {
             "load encoder": loaded - begun,
-            "open, read boxes": done - loaded - sum(steps.values()),
             **steps,
             "write report": saved - done,
         },
@@ -252,11 +255,10 @@ def one_detection(way: str, out: Path) -> dict[str, Any]:
 
     waited: wall seconds in which the count had no frame to look at.
     """
-    detecting: Any = import_module("polypcount.counting.detector")
-    opened = open_procedure(out / "10 minutes.mp4")
-    source = FirstFrames(opened.source, DETECTOR_FRAMES)
-    procedure = replace(opened, source=source, video=replace(opened.video, frame_count=DETECTOR_FRAMES))
-    encoder, detector = pc.load_encoder(), load_detector(out / "detector.onnx")
+    detecting: Any = import_module("polypcount.detection.detector")
+    recording = out / "10 minutes.mp4"
+    open_as(lambda source: FirstFrames(source, DETECTOR_FRAMES))
+    encoder, detector = pc.load_encoder(), pc.load_detector(out / "detector.onnx")
     ahead, waited = detecting.ahead, [0.0]
 
     def timed(frames: Iterable[Any]) -> Iterator[Any]:
@@ -272,10 +274,10 @@ def one_detection(way: str, out: Path) -> dict[str, Any]:
     detecting.ahead = timed
     spent, begun = time.process_time(), time.perf_counter()
     if way == "decode":
-        for _ in ahead(source.frames(np.arange(DETECTOR_FRAMES))):
+        for _ in ahead(open_source(recording).frames(np.arange(DETECTOR_FRAMES))):
             pass
     else:
-        count_with_detector(procedure, detector, encoder, CountingPoint.of(encoder))
+        pc.count(recording, encoder=encoder, detector=detector)
     wall, processor = time.perf_counter() - begun, time.process_time() - spent
     return {"wall": wall, "processor": processor, "waited": waited[0]}
 
@@ -292,7 +294,7 @@ def run(way: str, out: Path, name: str = "10 minutes") -> dict[str, Any]:
 
 def one(out: Path, way: str, name: str) -> dict[str, Any]:
     """What `run` runs."""
-    ways = {"needed": needed, "every": every}
+    ways = {"needed": needed, "every": every, "masked": masked}
     found = one_count(ways[way], out, name) if way in ways else one_detection(way, out)
     # Not ru_maxrss: a process inherits that of the one that started it.
     status = Path("/proc/self/status").read_text().splitlines()
@@ -337,6 +339,8 @@ def compare_counts(out: Path, rounds: int) -> float:
 
 def compare_memory(out: Path, ten: float) -> None:
     """Peak memory of ours for both recordings. ten: that of the shorter, in MB."""
+    with_mask = run("masked", out)
+    print(f"border masked: wall {with_mask['wall']:.1f} s, {with_mask['steps']['mask']:.1f} s of it to find the border")
     twenty = run("needed", out, "20 minutes")
     met = max(ten, twenty["peak"]) < MOST_MB and twenty["peak"] <= MOST_GROWTH * ten
     print(f"peak memory: 10 minutes {ten:.0f} MB, 20 minutes {twenty['peak']:.0f} MB ({twenty['peak'] / ten - 1:+.1%})")
@@ -346,7 +350,7 @@ def compare_memory(out: Path, ten: float) -> None:
 def compare_detection(out: Path, rounds: int) -> None:
     """Bare decoding, counting with a detector, and the same without decoding ahead, in turn."""
     sys.path.insert(0, str(Path(__file__).parents[1]))
-    from tests.counting.onnx_detectors import finder
+    from tests.detection.onnx_detectors import finder
 
     finder(out / "detector.onnx", "yolo-classes", (DETECTOR_SIZE, DETECTOR_SIZE))
     found: dict[str, list[dict[str, Any]]] = {"decode": [], "ahead": [], "in turn": []}

@@ -1,13 +1,12 @@
-"""Encoding tracklets, frames batched across them, against torch one tracklet at a time; memory; the cost of int8.
+"""Encoding tracklets, frames batched across them, against torch one tracklet at a time; and memory.
 
 The peer is the published way: torch, one tracklet after the other, batch 1. All have the same Lite0 encoder and the
 same crops in memory, so that only the network is measured. Memory is the peak of a process that embeds 100 or 1,000
-tracklets of 16 frames of one recording. The cosine is over the 29 sequences of CVC-ClinicDB, where it is there.
+tracklets of 16 frames of one recording.
 
 Run: .venv/bin/python benchmarks/embedding.py
 """
 
-import os
 import statistics
 import subprocess
 import sys
@@ -20,10 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from polypcount.corpus import Boxes, Corpus, Polyp, Tracklets, Video
+from polypcount.corpus import Boxes, Corpus, Polyp, Video
 from polypcount.encoder import Encoder, Preprocessing, embed, load_encoder, save_encoder
-from polypcount.encoder.int8 import calibrated
-from polypcount.importers import read_corpus
 from polypcount.machine import available_cores
 from polypcount.tracking import link_tracklets
 from polypcount.video import CropRule
@@ -31,8 +28,7 @@ from polypcount.video import CropRule
 if TYPE_CHECKING:  # what needs torch stays out of the process whose memory is measured
     from polypcount.encoder import TrackletEncoder
 
-TRACKLETS, ROUNDS, FRAMES, CALIBRATION = 12, 5, 16, 32
-DATA = Path(os.environ.get("POLYPCOUNT_DATA", Path(__file__).parents[2] / "shared" / "data"))
+TRACKLETS, ROUNDS, FRAMES = 12, 5, 16
 Clips = list[NDArray[np.uint8]]
 
 
@@ -84,9 +80,7 @@ def compare_speed(place: Path) -> None:
     model = new_encoder("lite0").eval()
     clips = tracklets(model.spec.preprocessing.crop.size)
     folder = save_encoder(model, place / "encoder")
-    engines = {name: load_encoder(folder, engine=name) for name in ("onnx", "openvino", "openvino-int8")}
-    some = np.concatenate(clips)[:CALIBRATION]
-    engines["openvino-int8"] = calibrated(engines["openvino-int8"], lambda: some, ["benchmark"], place)
+    engines = {name: load_encoder(folder, engine=name) for name in ("onnx", "openvino")}
     ratios: dict[str, list[float]] = {name: [] for name in engines}
     for turn in range(ROUNDS + 1):
         theirs = seconds(lambda: by_torch(model, clips))
@@ -129,7 +123,7 @@ def compare_memory(place: Path) -> None:
     """The peak of a process of its own for each number of tracklets."""
     from polypcount.encoder import new_encoder
 
-    small = new_encoder("lite0", preprocessing=Preprocessing(CropRule(size=64)))
+    small = new_encoder("lite0", preprocessing=Preprocessing(crop=CropRule(size=64)))
     save_encoder(small, place / "small")
     for count in (100, 1000):
         recording(count, place / str(count)).save(place / f"corpus-{count}")
@@ -141,35 +135,18 @@ def peak(corpus: str, encoder: str) -> None:
     """Embed, and print the peak of this process."""
     read = Corpus.load(corpus)
     with tempfile.TemporaryDirectory() as cache:
-        found = embed(read, link_tracklets(read.boxes), load_encoder(encoder), stride=1, cache=cache)
-    # Not ru_maxrss: a process inherits that of the one that started it, which has had torch and NNCF at work.
+        found = embed(read, link_tracklets(read.boxes), load_encoder(encoder, engine="onnx"), cache=cache)
+    # Not ru_maxrss: a process inherits that of the one that started it, which has had torch at work.
     status = Path("/proc/self/status").read_text().splitlines()
     most = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
     print(f"{most / 1024:.0f} MB ({len(found):,} vectors, {len(read.boxes):,} crops of 64 pixels)")
 
 
-def compare_vectors(place: Path) -> None:
-    """The cosine between fp32 and int8 on real frames, one tracklet for each sequence."""
-    if not (DATA / "cvc-clinicdb").is_dir():
-        print("CVC-ClinicDB is not there: no cosine on real frames")
-        return
-    real = read_corpus("cvc-clinicdb", DATA / "cvc-clinicdb")
-    sequences = Tracklets.gather(real.boxes, real.boxes.polyp)
-    vectors = {}
-    for engine in ("openvino", "openvino-int8"):
-        encoder = load_encoder(place / "encoder", engine=engine)
-        found = embed(real, sequences, encoder, stride=1, cache=place / "cache")
-        vectors[engine] = found.vectors / np.linalg.norm(found.vectors, axis=1, keepdims=True)
-    cosine = (vectors["openvino"] * vectors["openvino-int8"]).sum(axis=1)
-    print(f"cosine int8 to fp32 of {len(cosine)} sequences: mean {cosine.mean():.4f}, lowest {cosine.min():.4f}")
-
-
 def main() -> None:
-    """Speed, memory, vectors."""
+    """Speed and memory."""
     with tempfile.TemporaryDirectory() as place:
         compare_speed(Path(place))
         compare_memory(Path(place))
-        compare_vectors(Path(place))
 
 
 if __name__ == "__main__":

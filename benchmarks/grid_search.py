@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import affinity_propagation as reference
 
-from polypcount.clustering import Grid, Scene, TemporalAffinityPropagation, fuse, sweep, temporal_adjacency
+from polypcount.clustering import Grid, GroupingInput, TemporalAffinityPropagation, fuse, sweep, temporal_adjacency
 from polypcount.clustering.similarity import visual_similarity
 from polypcount.corpus import Embeddings, Polyp, Video
 from polypcount.evaluation import leave_one_out  # noqa: F401, by the process of `peak_memory`
@@ -41,7 +41,7 @@ class Times:
     processor: float
 
 
-def simulated(tracklets: int, polyps: int, seed: int) -> Scene:
+def simulated(tracklets: int, polyps: int, seed: int) -> GroupingInput:
     """Polyps seen one after the other, each looking like itself with noise, a sixth of the tracklets returning late."""
     rng = np.random.default_rng(seed)
     truth = np.sort(rng.integers(0, polyps, tracklets))
@@ -49,7 +49,7 @@ def simulated(tracklets: int, polyps: int, seed: int) -> Scene:
     truth[late] = rng.integers(0, polyps, late.sum())
     vectors = rng.normal(size=(polyps, 128))[truth] + 0.9 * rng.normal(size=(tracklets, 128))
     frames = np.sort(rng.choice(45_000, tracklets, replace=False))
-    return Scene.of(vectors, frames, truth=truth, duration=45_000)
+    return GroupingInput.of(vectors, frames, truth=truth, duration=45_000)
 
 
 def timed(work: Callable[[], None]) -> Times:
@@ -62,15 +62,15 @@ def timed(work: Callable[[], None]) -> Times:
 class Peer:
     """scikit-learn at random points of one video."""
 
-    def __init__(self, scene: Scene, grid: Grid, points: int, seed: int) -> None:
+    def __init__(self, tracklets: GroupingInput, grid: Grid, points: int, seed: int) -> None:
         rng = np.random.default_rng(seed)
         self.points = rng.choice(len(grid), min(points, len(grid)), replace=False).tolist()
-        assert scene.positions is not None
-        visual = visual_similarity(scene.vectors, "minmax-euclidean")
+        assert tracklets.positions is not None
+        visual = visual_similarity(tracklets.vectors, "minmax-euclidean")
         self.inputs = []
         for point in self.points:
             at = grid.point(point)
-            temporal = temporal_adjacency(scene.positions, at["gamma"], scene.duration)
+            temporal = temporal_adjacency(tracklets.positions, at["gamma"], tracklets.duration)
             self.inputs.append((fuse(visual, temporal, at["alpha"]), at["preference"]))
         self.labels: dict[int, Labels] = {}
 
@@ -93,13 +93,13 @@ def same_groups(a: Labels, b: Labels) -> bool:
     return bool(((a[:, None] == a) == (b[:, None] == b)).all())
 
 
-def compare(scene: Scene, grid: Grid, points: int, seed: int) -> tuple[Times, list[Times], int]:
+def compare(tracklets: GroupingInput, grid: Grid, points: int, seed: int) -> tuple[Times, list[Times], int]:
     """Ours over the grid, between two halves of the peer's sample; and at how many points the groups differ."""
-    peer = Peer(scene, grid, points, seed)
+    peer = Peer(tracklets, grid, points, seed)
     half = len(peer.points) // 2
     theirs = peer.run(slice(0, half))
     found: list[Labels] = []
-    ours = timed(lambda: found.append(sweep(METHOD, scene, grid).labels))
+    ours = timed(lambda: found.append(sweep(METHOD, tracklets, grid).labels))
     theirs += peer.run(slice(half, None))
     different = sum(not same_groups(found[0][point], labels) for point, labels in peer.labels.items())
     return ours, theirs, different
@@ -147,18 +147,18 @@ def growth(points: int) -> None:
 
 def embeddings() -> Embeddings:
     """The 19 videos as a study takes them."""
-    scenes = [simulated(*counts, place) for place, counts in enumerate(zip(TRACKLETS, POLYPS, strict=True))]
+    inputs = [simulated(*counts, place) for place, counts in enumerate(zip(TRACKLETS, POLYPS, strict=True))]
     firsts = np.cumsum([0, *POLYPS])
-    starts = np.concatenate([scene.positions for scene in scenes if scene.positions is not None])
+    starts = np.concatenate([tracklets.positions for tracklets in inputs if tracklets.positions is not None])
     return Embeddings(
-        [Video(f"v{place}", 60_000) for place in range(len(scenes))],
+        [Video(f"v{place}", 60_000) for place in range(len(inputs))],
         [Polyp(f"v{place}_{k}", f"v{place}") for place, count in enumerate(POLYPS) for k in range(count)],
-        np.repeat(np.arange(len(scenes)), TRACKLETS),
+        np.repeat(np.arange(len(inputs)), TRACKLETS),
         starts,
         starts + 40,
         np.full(len(starts), 40),
-        np.concatenate([first + np.asarray(scene.truth) for first, scene in zip(firsts, scenes, strict=False)]),
-        np.concatenate([scene.vectors for scene in scenes]),
+        np.concatenate([first + np.asarray(tracklets.truth) for first, tracklets in zip(firsts, inputs, strict=False)]),
+        np.concatenate([tracklets.vectors for tracklets in inputs]),
     )
 
 

@@ -54,7 +54,7 @@ def scores(vectors: Vectors, polyp: NDArray[np.int32], start: NDArray[np.int32])
 
 def encoded(corpus: pc.Corpus, pieces: Tracklets, encoder: Encoder, cache: Path) -> list[float]:
     """Scores of what an encoder makes of the frames."""
-    found = pc.embed(corpus, pieces, encoder, stride=1, least=1, cache=cache)
+    found = pc.embed(corpus, pieces, encoder, stride=1, cache=cache)
     return scores(found.vectors, found.polyp, found.start_frame)
 
 

@@ -1,4 +1,4 @@
-"""Draw docs/images/augmentation.png, what every setting of the augmentation does to a made-up polyp.
+"""Draw docs/images/augmentation.png: what each augmentation setting does to a synthetic polyp.
 
 Run: .venv/bin/python docs/draw_augmentation.py
 """
@@ -11,13 +11,13 @@ import torch
 from numpy.typing import NDArray
 
 from polypcount.evaluation.figures import save_figure
-from polypcount.training.augment import Augmentation, augment
+from polypcount.training import Augmentation, augment
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SIDE, SIZE, DRAWS = 62, 56, 6
-LEVELS = 16  # of each colour in the picture, which keeps the file small
+LEVELS = 16  # of each colour; few levels keep the file small
 ROWS: dict[str, dict[str, Any]] = {
     "flip": {"flip": True},
     "rotation 30": {"rotation": 30},
@@ -33,7 +33,7 @@ ROWS: dict[str, dict[str, Any]] = {
 
 
 def made_up_polyp() -> NDArray[np.uint8]:
-    """A shaded disc on a mucosa with folds and vessels, uint8[SIDE, SIDE, 3]; nothing of a patient."""
+    """A shaded disc on mucosa with folds and vessels, uint8[SIDE, SIDE, 3]; fully synthetic."""
     y, x = (np.mgrid[:SIDE, :SIDE] + 0.5) / SIDE - 0.5
     folds = 0.06 * np.sin(24 * np.hypot(x + 0.9, y + 0.5) + 2 * np.sin(5 * y))
     vessels = 0.12 * np.exp(-((np.sin(14 * x + 9 * y + 1.5 * np.sin(11 * y)) / 0.09) ** 2))
@@ -49,7 +49,7 @@ def made_up_polyp() -> NDArray[np.uint8]:
 
 
 def draw() -> "Figure":
-    """A row for each setting alone: the crop as it is, then draws."""
+    """One row for each setting: the unchanged crop, then random draws."""
     from matplotlib.figure import Figure
 
     clips = torch.tensor(made_up_polyp()).expand(DRAWS, 1, SIDE, SIDE, 3)

@@ -1,4 +1,4 @@
-"""Draw the catalogue of cases, and bring the table of its scores in docs/cases.md up to date.
+"""Draw the catalogue of cases, and update the table of scores in docs/cases.md.
 
 Run: PYTHONPATH=. .venv/bin/python docs/draw_cases.py
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 COLUMNS = 2
-# Dark enough for white numbers, and apart for colour-blind readers; each group also carries its number.
+# Dark enough for white numbers, and distinct for colour-blind readers. Each group also has its number.
 COLOURS = ("#0072B2", "#C04A00", "#00735C", "#8A4F9E")
 
 
@@ -57,7 +57,7 @@ def draw(path: Path) -> None:
         )
         for panel, case, height in zip(panels.flat, CASES, np.repeat(heights, COLUMNS), strict=True):
             _draw_case(panel, case)
-            panel.set_ylim(height - 0.4, -0.5)  # the same height for a bar in every panel
+            panel.set_ylim(height - 0.4, -0.5)  # so that bars have the same height in every panel
         for panel in panels[-1]:
             panel.set_xlabel("frame")
         legend = "Bars are tracklets, rows the true polyps; colours and numbers are the groups that are judged"
@@ -83,7 +83,7 @@ def _draw_case(panel: "Axes", case: Case) -> None:
 
 
 def _polyps(case: Case) -> list[int]:
-    """The rows to draw: the polyps that own a tracklet, and one row where there is none."""
+    """The rows to draw: the polyps that own a tracklet, or one row if there is none."""
     return sorted(set(case.polyp.tolist())) or [0]
 
 

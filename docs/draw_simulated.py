@@ -1,4 +1,4 @@
-"""Draw docs/images/simulated-frames.png, frames of simulated procedures. All of it is synthetic, nothing of a patient.
+"""Draw docs/images/simulated-frames.png: frames of simulated procedures. Every pixel is synthetic.
 
 Run: .venv/bin/python docs/draw_simulated.py
 """
@@ -11,16 +11,16 @@ from PIL import Image
 
 import polypcount as pc
 from polypcount.simulate import TimelineSettings, simulate_scenes
+from polypcount.storage.files import whole_file
 from polypcount.video import open_video
-from polypcount.whole import whole_file
 
 SEED, COLUMNS, ROWS, WIDTH, HEIGHT, GAP = 7, 4, 3, 300, 240, 4
-COLOURS = 256  # of the palette, which keeps the file small
+COLOURS = 256  # size of the palette; a palette keeps the file small
 TARGET = Path(__file__).parent / "images" / "simulated-frames.png"
 
 
 def main() -> None:
-    """Of each procedure the middle frame of the tracklet that is seen for longest."""
+    """Draw the middle frame of the longest tracklet of each procedure."""
     sheet = Image.new("RGB", (COLUMNS * (WIDTH + GAP) - GAP, ROWS * (HEIGHT + GAP) - GAP), "white")
     with tempfile.TemporaryDirectory() as folder:
         settings = TimelineSettings(width=640, height=512)

@@ -18,7 +18,7 @@ VIDEO = "sim-study-7-013"
 
 
 def main() -> None:
-    """Run the example and its study with the coarse grid in a temporary folder; keep three of its figures."""
+    """Run the example and its study with the coarse grid in a temporary folder, and keep three figures."""
     page = (HERE / "bring-your-own-embeddings.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""Draw the picture of the README: the report of `polypcount demo`, as a browser shows it.
+"""Draw the picture in the README: the report of `polypcount demo` in a browser.
 
 Needs chromium and the test extra. Run: .venv/bin/python docs/make_pictures.py
 """
@@ -26,7 +26,7 @@ def main() -> None:
         page.goto(Path(f"{place}/demo/report/report.html").as_uri())
         page.screenshot(path=f"{place}/report.png")
         browser.close()
-        # A palette halves the file, and nothing is to be measured in it.
+        # A palette halves the file size. The picture is only for people to look at.
         Image.open(f"{place}/report.png").convert("RGB").quantize(192).save(HERE / "report.png", optimize=True)
 
 

@@ -14,9 +14,8 @@ from polypcount.errors import FileError, PolypcountError
 from polypcount.workers import in_processes
 
 
-def squared(number: int, wait_seconds: float = 0) -> tuple[int, int]:
+def squared(number: int) -> tuple[int, int]:
     """The square, and which process worked it out."""
-    time.sleep(wait_seconds)
     return number**2, os.getpid()
 
 
@@ -27,6 +26,12 @@ def the_first_waits(number: int, folder: Path) -> None:
     deadline = time.monotonic() + 60
     while not number and len(list(folder.iterdir())) < 3 and time.monotonic() < deadline:
         time.sleep(0.01)
+
+
+def noted(number: int, folder: Path) -> None:
+    """Leave a file when the task is begun."""
+    (folder / str(number)).touch()
+    time.sleep(0.01)
 
 
 def failing(number: int) -> int:
@@ -42,9 +47,9 @@ def dying(number: int) -> int:
 
 
 def test_every_result_comes_with_the_number_of_its_task() -> None:
-    found = dict(in_processes(squared, [(k,) for k in range(12)], 2))
-    assert {number: square for number, (square, _) in found.items()} == {k: k**2 for k in range(12)}
-    workers = {worker for _, worker in found.values()}
+    results = dict(in_processes(squared, [(k,) for k in range(12)], 2))
+    assert {number: square for number, (square, _) in results.items()} == {k: k**2 for k in range(12)}
+    workers = {worker for _, worker in results.values()}
     assert len(workers) <= 2
     assert os.getpid() not in workers
 
@@ -57,8 +62,8 @@ def test_results_come_as_they_are_done(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("tasks", "processes"), [(5, 1), (1, 8), (5, 0)])
 def test_with_one_process_or_one_task_it_is_done_here_and_in_order(tasks: int, processes: int) -> None:
-    found = list(in_processes(squared, [(k,) for k in range(tasks)], processes))
-    assert found == [(k, (k**2, os.getpid())) for k in range(tasks)]
+    results = list(in_processes(squared, [(k,) for k in range(tasks)], processes))
+    assert results == [(k, (k**2, os.getpid())) for k in range(tasks)]
 
 
 def test_no_tasks() -> None:
@@ -79,20 +84,17 @@ def test_an_error_passes_through(processes: int) -> None:
         list(in_processes(failing, [(k,) for k in range(6)], processes))
 
 
-@pytest.mark.parametrize("tasks", [3, 400], ids=["few", "more than are handed out at once"])
-def test_a_killed_worker_gives_one_line(tasks: int) -> None:
-    with pytest.raises(PolypcountError) as caught:
-        list(in_processes(dying, [(k,) for k in range(tasks)], 2))
-    assert str(caught.value).startswith("a working process has died. A script needs `if __name__ == '__main__':`")
+def test_a_killed_worker_gives_one_line() -> None:
+    with pytest.raises(PolypcountError, match="a working process has died") as caught:
+        list(in_processes(dying, [(k,) for k in range(400)], 2))
     assert "\n" not in str(caught.value)
 
 
-def test_work_that_nobody_waits_for_ends() -> None:
-    results = in_processes(squared, [(k, 0.1) for k in range(50)], 2)
+def test_work_that_nobody_waits_for_is_not_begun(tmp_path: Path) -> None:
+    results = in_processes(noted, [(k, tmp_path) for k in range(500)], 2)
     next(results)
-    begun = time.monotonic()
     results.close()  # type: ignore[attr-defined]
-    assert time.monotonic() - begun < 3, "50 tasks would take 2.5 s more with two processes, and some are under way"
+    assert len(list(tmp_path.iterdir())) < 250
 
 
 def test_beside_other_threads() -> None:
@@ -101,17 +103,17 @@ def test_beside_other_threads() -> None:
     thread = threading.Thread(target=stop.wait)
     thread.start()
     try:
-        found = dict(in_processes(squared, [(k,) for k in range(4)], 2))
+        results = dict(in_processes(squared, [(k,) for k in range(4)], 2))
     finally:
         stop.set()
         thread.join()
-    assert [found[k][0] for k in range(4)] == [0, 1, 4, 9]
+    assert [results[k][0] for k in range(4)] == [0, 1, 4, 9]
 
 
 SCRIPT = """
 import sys, threading, time
 from pathlib import Path
-from polypcount.whole import whole_file
+from polypcount.storage.files import whole_file
 from polypcount.workers import in_processes
 
 def slow(folder, number):
@@ -147,15 +149,13 @@ def test_workers_end_with_the_process_that_started_them(tmp_path: Path, signal_n
         [sys.executable, script, folder], start_new_session=True, stderr=subprocess.PIPE, text=True
     )
     assert len(begun(folder, process)) == 2
-    stopped = time.monotonic()
     if signal_name == "SIGINT":
         os.killpg(process.pid, signal.SIGINT)
     else:
         process.kill()
-    told = process.communicate(timeout=30)[1]  # ends when nobody holds standard error open any more
-    assert time.monotonic() - stopped < 10
+    messages = process.communicate(timeout=60)[1]  # ends when no process holds standard error open any more
     if signal_name == "SIGINT":
-        assert told.count("Traceback") == 1, "of this process, not of those that it started"
+        assert messages.count("Traceback") == 1, "of this process, not of those that it started"
         assert list(folder.iterdir()) == [], "what was begun is tidied up, and nothing else is begun"
 
 

@@ -1,6 +1,6 @@
 """Count the distinct polyps in a colonoscopy recording.
 
-The names below are loaded when they are first used, so that `import polypcount` costs next to nothing.
+The names below are loaded when they are first used, so that `import polypcount` takes almost no time.
 """
 
 from importlib import import_module
@@ -9,43 +9,63 @@ from typing import TYPE_CHECKING, Any
 from polypcount.version import __version__
 
 if TYPE_CHECKING:
-    from polypcount.corpus import Corpus, Embeddings, check, concatenate
-    from polypcount.counting import Counter, count
+    from polypcount.clustering import OperatingPoint
+    from polypcount.corpus import Boxes, Corpus, Embeddings, FrameVectors, Polyp, Tracklets, Video, check, concatenate
+    from polypcount.counting import Counter, CountReport, CountSettings, calibrate, count
+    from polypcount.detection import DetectorSettings, load_detector
     from polypcount.encoder import embed, load_encoder
     from polypcount.errors import PolypcountError
     from polypcount.evaluation import leave_one_out
-    from polypcount.importers import merge, read_corpus, write_boxes
-    from polypcount.simulate import simulate_timelines
-    from polypcount.tracking import fragments, link_tracklets
+    from polypcount.importers import merge, read_boxes, read_corpus, write_boxes
+    from polypcount.report import read_count
+    from polypcount.simulate import TimelineSettings, simulate_scenes, simulate_timelines
+    from polypcount.tracking import TrackRules, fragments, link_tracklets
     from polypcount.training import train
 
-
-_HOME_OF = {
-    "Corpus": "polypcount.corpus",
-    "Embeddings": "polypcount.corpus",
-    "check": "polypcount.corpus",
-    "Counter": "polypcount.counting",
-    "count": "polypcount.counting",
-    "concatenate": "polypcount.corpus",
-    "embed": "polypcount.encoder",
-    "load_encoder": "polypcount.encoder",
-    "PolypcountError": "polypcount.errors",
-    "leave_one_out": "polypcount.evaluation",
-    "merge": "polypcount.importers",
-    "read_corpus": "polypcount.importers",
-    "write_boxes": "polypcount.importers",
-    "simulate_timelines": "polypcount.simulate",
-    "fragments": "polypcount.tracking",
-    "link_tracklets": "polypcount.tracking",
-    "train": "polypcount.training",
+_HOMES = {
+    "polypcount.clustering": ["OperatingPoint"],
+    "polypcount.corpus": [
+        "Boxes",
+        "Corpus",
+        "Embeddings",
+        "FrameVectors",
+        "Polyp",
+        "Tracklets",
+        "Video",
+        "check",
+        "concatenate",
+    ],
+    "polypcount.counting": ["CountReport", "CountSettings", "Counter", "calibrate", "count"],
+    "polypcount.detection": ["DetectorSettings", "load_detector"],
+    "polypcount.encoder": ["embed", "load_encoder"],
+    "polypcount.errors": ["PolypcountError"],
+    "polypcount.evaluation": ["leave_one_out"],
+    "polypcount.importers": ["merge", "read_boxes", "read_corpus", "write_boxes"],
+    "polypcount.report": ["read_count"],
+    "polypcount.simulate": ["TimelineSettings", "simulate_scenes", "simulate_timelines"],
+    "polypcount.tracking": ["TrackRules", "fragments", "link_tracklets"],
+    "polypcount.training": ["train"],
 }
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "Boxes",
     "Corpus",
+    "CountReport",
+    "CountSettings",
     "Counter",
+    "DetectorSettings",
     "Embeddings",
+    "FrameVectors",
+    "OperatingPoint",
+    "Polyp",
     "PolypcountError",
+    "TimelineSettings",
+    "TrackRules",
+    "Tracklets",
+    "Video",
     "__version__",
+    "calibrate",
     "check",
     "concatenate",
     "count",
@@ -53,9 +73,13 @@ __all__ = [
     "fragments",
     "leave_one_out",
     "link_tracklets",
+    "load_detector",
     "load_encoder",
     "merge",
+    "read_boxes",
     "read_corpus",
+    "read_count",
+    "simulate_scenes",
     "simulate_timelines",
     "train",
     "write_boxes",

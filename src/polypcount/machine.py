@@ -1,8 +1,8 @@
-"""What the machine lends to this process."""
+"""What the machine gives this process."""
 
 import os
 
 
 def available_cores() -> int:
-    """Cores that this process may use, which a container or `taskset` can make fewer than the machine has."""
+    """Number of cores that this process may use; a container or `taskset` can limit it."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""Libraries that would send usage data to their makers, imported so that they cannot."""
+"""Import libraries that send usage data to their makers so that they cannot send it."""
 
 import importlib
 import os
@@ -10,11 +10,11 @@ _OPENVINO_SENDER = "openvino_telemetry"
 
 
 def import_offline(name: str) -> Any:
-    """Import `onnxruntime`, `openvino` or `nncf` with its telemetry off.
+    """Import `onnxruntime` or `openvino` with its telemetry off.
 
     ONNX Runtime reads `ORT_DISABLE_TELEMETRY` when it is loaded; turning telemetry off later does not stop it.
-    OpenVINO and NNCF send a message when they are imported, unless the package that sends it is not installed; so
-    that package is hidden from them during the import.
+    OpenVINO sends a message when it is imported, unless the package that sends it is not installed; so that package is
+    hidden from it during the import.
     """
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     hidden = _OPENVINO_SENDER not in sys.modules

@@ -1,4 +1,4 @@
-"""Work in several processes, which end when they are not needed any more, whatever happens."""
+"""Work in several processes, which always end with the process that started them."""
 
 import os
 import signal
@@ -18,15 +18,23 @@ Result = TypeVar("Result")
 def in_processes(
     function: Callable[..., Result], tasks: Sequence[tuple[Any, ...]], processes: int
 ) -> Iterator[tuple[int, Result]]:
-    """Call the function with the arguments of each task; gives (number of the task, result) as they are done.
+    """Call a function for each task, and give (number of the task, result) as tasks are finished.
 
-    With one process or one task it is done here, in order.
+    With one process or one task, everything runs in this process, in order.
+
+    Args:
+        function: A function that can be pickled.
+        tasks: Arguments of each call.
+        processes: How many run at once.
+
+    Raises:
+        PolypcountError: A process has died. Errors of the function are raised as they are.
     """
     if processes <= 1 or len(tasks) < 2:
         for number, task in enumerate(tasks):
             yield number, function(*task)
         return
-    # Forking starts at once, but is only safe while no other thread holds a lock.
+    # Forking is fast, but only safe while no other thread holds a lock.
     method = "fork" if sys.platform == "linux" and threading.active_count() == 1 else "spawn"
     with ProcessPoolExecutor(min(processes, len(tasks)), get_context(method), _begin) as pool:
         try:
@@ -36,7 +44,7 @@ def in_processes(
         except BrokenProcessPool:
             raise PolypcountError(
                 "a working process has died. A script needs `if __name__ == '__main__':` around its work, or "
-                "processes=1; otherwise run it again, it goes on where it stopped"
+                "processes=1; otherwise run it again, it continues where it stopped"
             ) from None
         finally:
             pool.shutdown(cancel_futures=True)
@@ -50,7 +58,7 @@ def _begin() -> None:
 
 
 def _stop(*_: object) -> None:
-    """At Ctrl-C, or when another process has died: end without a traceback, once what was begun is undone."""
+    """After Ctrl-C, or when another process has died: clean up, then end without a traceback."""
     for kind in (signal.SIGINT, signal.SIGTERM):
         signal.signal(kind, lambda *_: None)  # with SIG_IGN, a signal already on its way could swallow the exit
     sys.exit(1)
@@ -60,12 +68,12 @@ def _call(function: Callable[..., Result], task: tuple[Any, ...]) -> Result:
     try:
         return function(*task)
     except SystemExit:
-        # Stopped, and what was begun is undone. Left alive, it would take on what waits in the queue.
+        # Everything is cleaned up. If the process stayed alive, it would take the next task from the queue.
         os._exit(1)
 
 
 def _end_with_parent() -> None:
-    """End this process when the one that started it is gone, also by a kill; otherwise it would wait for ever."""
+    """End this process when the one that started it has ended, even by a kill; it would wait for ever otherwise."""
     parent = parent_process()
     if parent is not None:
 

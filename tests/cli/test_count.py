@@ -12,8 +12,8 @@ from polypcount.corpus import Boxes, Corpus, Video
 from polypcount.importers import write_boxes
 from polypcount.video.write import write_video
 from tests.conftest import Run
-from tests.counting.onnx_detectors import finder
 from tests.counting.recordings import FPS, FRAMES, HEIGHT, WIDTH, boxes, recording
+from tests.detection.onnx_detectors import finder
 
 
 @pytest.fixture
@@ -45,6 +45,12 @@ def test_a_recording_is_counted_and_reported(case: tuple[Path, Path], tmp_path: 
     assert str(tmp_path) not in (out / "count.json").read_text()
     with (out / "polyps.csv").open() as file:
         assert len(list(csv.DictReader(file))) == 3
+    options = ("--polyps", 4, "--engine", "onnx", "--method", "threshold")
+    given = polypcount("count", video, "--boxes", table, "--out", tmp_path / "given", *options)
+    assert given.stdout.startswith("4 polyps (90% interval: 4)")
+    assert (
+        json.loads((tmp_path / "given" / "count.json").read_text())["provenance"]["parameters"]["method"] == "threshold"
+    )
     again = polypcount("count", video, "--boxes", table, "--out", out)
     assert again.returncode == 2
     assert len(again.stderr.splitlines()) == 1
@@ -120,8 +126,11 @@ def test_a_detector_finds_the_boxes(tmp_path: Path, polypcount: Run) -> None:
         (("--boxes-dir", "{boxes}"), "is not a folder; it was given as --boxes-dir"),
         (("--detector", "{boxes}", "--detector-set", "size=big"), "--detector-set: size must be WIDTHxHEIGHT"),
         (("--boxes", "{boxes}", "--format", "cocoa"), "there is no format 'cocoa'"),
-        (("--boxes", "{boxes}", "--fps", "0"), "fps must be"),
-        (("{boxes}",), "comes without boxes: give them with --boxes-dir"),
+        (("--boxes", "{boxes}", "--fps", "0"), "fps"),
+        (("--boxes", "{boxes}", "--method", "guess"), "guess"),
+        (("--boxes", "{boxes}", "--min-polyps", "3", "--max-polyps", "2"), "--min-polyps 3"),
+        (("--boxes", "{boxes}", "--polyps", "3", "--max-polyps", "4"), "--polyps"),
+        (("--boxes", "{boxes}", "--engine", "abacus"), "abacus"),
     ],
 )
 def test_what_is_wrong_is_one_line_and_leaves_nothing(

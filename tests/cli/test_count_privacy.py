@@ -45,20 +45,6 @@ def test_a_histology_table_of_a_whole_year_brings_no_names(tmp_path: Path, polyp
     assert "adenoma" in found.lower()
 
 
-def test_it_is_said_what_was_blacked_out(tmp_path: Path, polypcount: Run) -> None:
-    video, table = case_in(tmp_path, "case", boxes(tracks=True))
-    for number, (options, told) in enumerate(
-        [
-            ((), "No dark border"),
-            (("--no-mask-border",), "the border was left as it is"),
-            (("--no-mask-border", "--mask", "0,0,20,20"), "Only what --mask names was blacked out"),
-        ]
-    ):
-        out = tmp_path / f"out{number}"
-        assert polypcount("count", video, "--boxes", table, "--out", out, *options).returncode == 0
-        assert told in (out / "report.html").read_text().replace("&#39;", "'")
-
-
 def test_an_earlier_summary_is_not_replaced(tmp_path: Path, polypcount: Run) -> None:
     one, _ = case_in(tmp_path, "one", boxes(tracks=True, only=slice(0, 1)))
     two, _ = case_in(tmp_path, "two", boxes(tracks=True, only=slice(0, 1)))
@@ -66,5 +52,5 @@ def test_an_earlier_summary_is_not_replaced(tmp_path: Path, polypcount: Run) -> 
     (tmp_path / "out" / "summary.csv").write_text("mine")
     refused = polypcount("count", one, two, "--boxes-dir", tmp_path / "boxes", "--out", tmp_path / "out")
     assert refused.returncode == 2
-    assert "summary.csv is there" in refused.stderr
+    assert "summary.csv" in refused.stderr
     assert [entry.name for entry in (tmp_path / "out").iterdir()] == ["summary.csv"]

@@ -5,13 +5,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import polypcount as package
+from polypcount.cli.main import app
+from polypcount.cli.texts import with_options
 from polypcount.corpus import Boxes, Corpus, Polyp, Video
-from polypcount.counting import read_procedure
-from polypcount.video import open_source
+from polypcount.errors import DataError
+from polypcount.report import read_count
 
 from ..conftest import Run
 
@@ -25,6 +26,7 @@ HEAVY = (
     "onnxruntime",
     "sklearn",
     "jinja2",
+    "pydantic",
     "trackers",
 )
 
@@ -43,21 +45,11 @@ def test_import_and_help_load_nothing_heavy(code: str) -> None:
     assert done.stdout.splitlines()[-1] == "HEAVY []"
 
 
-def test_public_names_load_when_used() -> None:
-    import polypcount
-
-    for name in polypcount.__all__:
-        assert getattr(polypcount, name) is not None
-    assert set(polypcount.__all__) <= set(dir(polypcount))
-    with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
-        _ = polypcount.nonsense
-
-
 def test_version_and_help(polypcount: Run) -> None:
     assert polypcount("--version").stdout.startswith("polypcount 0.")
     help_page = polypcount("--help").stdout
-    for verb in ("demo", "count", "simulate", "check", "doctor"):
-        assert verb in help_page
+    for verb in [command.name for command in app.registered_commands]:
+        assert f" {verb} " in help_page
         assert polypcount(verb, "--help").returncode == 0
 
 
@@ -69,42 +61,28 @@ def test_completion(polypcount: Run) -> None:
 def test_demo_counts_a_procedure_and_says_the_truth(polypcount: Run, tmp_path: Path) -> None:
     done = polypcount("demo", "--minutes", 0.2, "--out", tmp_path / "demo", "--seed", 3)
     assert done.returncode == 0, done.stderr
-    drawn, counted = done.stdout.splitlines()[:2]
-    assert drawn == "Drawing a procedure of 12 seconds with 1 synthetic polyp."
-    assert counted.startswith("Counted 1 polyp (90% interval: 1)")
-    assert "as many as there are" in counted
+    assert "1 synthetic polyp" in done.stdout
+    assert "Counted 1 polyp (" in done.stdout
+    assert read_count(tmp_path / "demo" / "report")["count"] == 1
     assert (tmp_path / "demo" / "report" / "report.html").exists()
-    assert "drawing: frames" in done.stderr
     again = polypcount("demo", "--out", tmp_path / "demo")
     assert again.returncode == 2
-    assert "exists already" in again.stderr
-    # Frame by frame it is the same.
-    (recording,) = (tmp_path / "demo" / "recording").glob("*.mp4")
-    boxes = read_procedure(recording, tmp_path / "demo" / "boxes" / "boxes.csv").boxes
-    counter = package.Counter(fps=open_source(recording).fps)
-    for index, image in open_source(recording).frames(np.arange(open_source(recording).frame_count)):
-        counter.update(index, image, boxes.xyxy[boxes.frame == index])
-    live, whole = counter.finish(), json.loads((tmp_path / "demo" / "report" / "count.json").read_text())
-    assert live.count == whole["count"]
-    assert [(one.start_frame, one.stop_frame, one.polyp) for one in live.tracklets] == [
-        (one["start_frame"], one["stop_frame"], one["polyp"]) for one in whole["tracklets"]
-    ]
+    assert str(tmp_path / "demo") in again.stderr
 
 
 def test_simulate_then_check(polypcount: Run, tmp_path: Path) -> None:
     out = tmp_path / "sim"
-    command = ("simulate", "--timelines-only", out, "--procedures", 19, "--seed", 7, "--like", "study")
+    command = ("simulate", "--timelines-only", out, "--procedures", 2, "--seed", 7, "--like", "study")
     done = polypcount(*command)
     assert (done.returncode, done.stderr) == (0, "")
-    assert len(Corpus.load(out).polyps) == 47
+    assert len(Corpus.load(out).videos) == 2
     checked = polypcount("check", out)
     assert checked.returncode == 0
     assert checked.stdout.splitlines()[1:] == ["found: nothing wrong"]
     again = polypcount(*command)
     assert again.returncode == 2
-    assert (
-        again.stderr == f"polypcount: {out} holds a corpus already; choose another folder, or replace it with --force\n"
-    )
+    assert again.stderr.startswith(f"polypcount: {out} ")
+    assert again.stderr.endswith("(--force)\n")
     assert polypcount(*command, "--force").returncode == 0
 
 
@@ -167,9 +145,9 @@ def test_a_fault_of_ours_is_told_in_a_line() -> None:
     )
 
 
-def test_a_broken_library_does_not_stop_the_doctor(polypcount: Run, tmp_path: Path) -> None:
+def test_a_broken_library_does_not_stop_the_doctor(program: Run, tmp_path: Path) -> None:
     (tmp_path / "torch.py").write_text("raise AttributeError()")
-    done = polypcount("doctor", "--json", env={"PYTHONPATH": str(tmp_path)})
+    done = program("doctor", "--json", env={"PYTHONPATH": str(tmp_path)})
     assert done.returncode == 0
     assert json.loads(done.stdout)["machine"]["torch_cuda_devices"].startswith(
         "installed, but does not load: AttributeError"
@@ -185,32 +163,39 @@ def test_splits_are_compared(polypcount: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "name"),
     [
-        (("check", "FILE"), "is a file, not a corpus folder"),
-        (("check", "nowhere"), "nowhere does not exist"),
-        (("simulate", "FILE"), "is a file; a corpus is saved to a folder"),
-        (("simulate", "x", "--size", "161x128"), "a video needs an even width and height, found 161x128"),
-        (("simulate", "x", "--stills", "nowhere"), "nowhere cannot be "),
-        (("simulate", "x", "--timelines-only", "--size", "big"), "--size must be width x height in pixels"),
-        (("simulate", "FILE", "--timelines-only", "--procedures", 1), "is a file; a corpus is saved to a folder"),
-        (("simulate", "/proc/x", "--timelines-only", "--procedures", 1), "/proc/x: the corpus could not be saved"),
-        (("simulate", "PARENT", "--timelines-only"), "is not empty and not a corpus; choose a new folder"),
+        (("check", "FILE"), "file"),
+        (("check", "nowhere"), "nowhere"),
+        (("simulate", "FILE"), "file"),
+        (("simulate", "x", "--size", "161x128"), "161x128"),
+        (("simulate", "x", "--stills", "nowhere"), "nowhere"),
+        (("simulate", "x", "--timelines-only", "--size", "big"), "--size"),
+        (("simulate", "/proc/x", "--timelines-only", "--procedures", 1), "/proc/x"),
+        (("simulate", "PARENT", "--timelines-only"), "corpus"),
     ],
 )
 def test_bad_input_gives_one_line_and_exit_code_2(
-    polypcount: Run, tmp_path: Path, arguments: tuple[str, ...], message: str
+    polypcount: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], name: str
 ) -> None:
-    file = tmp_path / "file"
-    file.write_text("no corpus")
-    places = {"FILE": file, "PARENT": tmp_path}
-    call = [places.get(argument, argument) for argument in arguments]
-    done = polypcount(*call)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("no corpus")
+    paths = {"FILE": tmp_path / "file", "PARENT": tmp_path}
+    done = polypcount(*(paths.get(argument, argument) for argument in arguments))
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1
-    assert message in done.stderr
-    assert "Traceback" in polypcount(*call, "--debug").stderr
+    assert name in done.stderr
+
+
+def test_debug_shows_the_traceback(polypcount: Run) -> None:
+    assert "Traceback" in polypcount("check", "nowhere", "--debug").stderr
+
+
+def test_errors_name_the_option_that_helps() -> None:
+    error = DataError("no", mend=("min_frames", "detector.size", "boxes_format"))
+    assert with_options(error) == "no (--min-frames, --detector-set size=..., --format)"
+    assert with_options(DataError("no")) == "no"
 
 
 def test_bad_usage_has_exit_code_2(polypcount: Run) -> None:
@@ -230,7 +215,6 @@ def test_doctor(polypcount: Run) -> None:
     assert found["machine"]["memory_gib"] > 0
     assert found["machine"]["torch_cuda_devices"] is not None
     assert found["folders"]["caches"] == "/caches"
-    assert "polypcount" in found["folders"]["models"]
     assert found["encoder"]["bundled"] == bundled_fingerprint()
     page = polypcount("doctor").stdout
     assert all(word in page for word in ("versions", "extras", "machine", "folders", "encoder"))

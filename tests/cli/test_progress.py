@@ -13,9 +13,9 @@ from polypcount.cli.progress import show_progress
 def test_plain_lines_come_now_and_then(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     clock = iter([0.0, 1.0, 6.0, 7.0, 12.0])
     monkeypatch.setattr("polypcount.cli.progress.time.monotonic", lambda: next(clock))
-    with show_progress("working") as tell:
+    with show_progress("working") as progress:
         for done in range(501, 506):  # 500 had been done by an earlier run
-            tell(done, 1000)
+            progress(done, 1000)
     assert capsys.readouterr().err.splitlines() == [
         "working: 503 of 1,000, about 1491 s left",
         "working: 505 of 1,000, about 1485 s left",

@@ -1,11 +1,6 @@
-"""`polypcount simulate` with pixels, run as its user would."""
+"""`polypcount simulate` with pixels."""
 
-import os
 import re
-import signal
-import subprocess
-import sys
-import time
 from dataclasses import fields
 from pathlib import Path
 
@@ -13,73 +8,69 @@ import pytest
 from typer.main import get_command
 
 from polypcount.cli.main import app
+from polypcount.cli.simulate import Like, PixelFiles, simulate
 from polypcount.corpus import Corpus, Video, check
-from polypcount.simulate import Looks
+from polypcount.errors import DataError, FileError, PolypcountError
+from polypcount.simulate import Difficulty
+from polypcount.simulate.scene import Scene
 from polypcount.simulate.scene_file import SceneSource
 from polypcount.video import open_video
 from tests.conftest import Run
 from tests.simulate.drawn import difference, write_stills
 
-PROGRAM = Path(sys.executable).with_name("polypcount")
-TINY = ("--size", "96x64", "--minutes", "0.2", "--like", "study")
+
+def run(out: Path, procedures: int = 1, size: str = "96x64", **options: object) -> None:
+    simulate(out, procedures, size=size, minutes=0.2, like=Like.STUDY, **options)  # type: ignore[arg-type]
 
 
 def drawn(video: Video, pixels: Path, frame: int) -> float:
-    """How far frame k of a corpus's video is from what its scene draws."""
-    ((_, found),) = open_video(video).frames([frame])
+    """How far a frame of a video is from what its scene draws."""
+    ((_, picture),) = open_video(video).frames([frame])
     ((_, expected),) = SceneSource(pixels / f"{video.id}.scene").frames([frame])
-    return difference(found, expected)
+    return difference(picture, expected)
 
 
-def test_the_page_tells_every_option_and_every_look() -> None:
+def test_the_page_names_every_option_and_every_difficulty() -> None:
     page = (Path(__file__).parents[2] / "docs" / "simulate.md").read_text(encoding="utf-8")
-    told = set(re.findall(r"^\| `(--[a-z-]+)", page, re.MULTILINE))
+    options = set(re.findall(r"^\| `(--[a-z-]+)", page, re.MULTILINE))
     command = get_command(app).commands["simulate"]  # type: ignore[attr-defined]
-    assert told == {name for option in command.params for name in option.opts if name.startswith("--")}
-    looks = [field.name for field in fields(Looks)]
-    assert re.findall(r"^\| `([a-z]+)` \|", page, re.MULTILINE) == looks
-    assert f"Looks({', '.join(looks)})" in page
+    assert options == {name for option in command.params for name in option.opts if name.startswith("--")}
+    names = [field.name for field in fields(Difficulty)]
+    assert re.findall(r"^\| `([a-z]+)` \|", page, re.MULTILINE) == names
+    assert f"Difficulty({', '.join(names)})" in page
 
 
-def test_videos(polypcount: Run, tmp_path: Path) -> None:
+def test_videos(polypcount: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "sim"
-    command = ("simulate", out, "--procedures", 1, "--seed", 4, *TINY)
-    done = polypcount(*command)
+    done = polypcount("simulate", out, "--procedures", 1, "--size", "96x64", "--minutes", "0.2", "--like", "study")
     assert (done.returncode, done.stderr) == (0, "")
     corpus = Corpus.load(out)
     (video,) = corpus.videos
-    frames = video.frame_count
-    told = rf"{re.escape(str(out))}: 1 simulated, \d+ polyps, \d+ boxes, {frames:,} frames at \d+ frames per second\n"
-    assert re.fullmatch(told, done.stdout)
+    frames = f"{video.frame_count:,} frames"
+    assert re.fullmatch(rf"{re.escape(str(out))}: 1 .* polyps, \d+ boxes, {frames} at \d+ .*\n", done.stdout)
     assert check(corpus).items == ()
     assert (video.width, video.height) == (96, 64)
     assert drawn(video, out / "pixels", 200) < 7
-    again = polypcount(*command)
-    assert again.returncode == 2
-    assert (
-        again.stderr == f"polypcount: {out} holds a corpus already; choose another folder, or replace it with --force\n"
-    )
-    forced = polypcount(*command, "--force")
-    assert forced.stdout.endswith(f"{frames:,} frames, all there already\n")
+    with pytest.raises(FileError, match="holds a corpus already"):
+        run(out)
+    run(out, force=True)
+    assert capsys.readouterr().out.endswith(f"{frames}, all there already\n")
 
 
-def test_images_of_an_odd_size(polypcount: Run, tmp_path: Path) -> None:
-    out = tmp_path / "sim"
-    done = polypcount("simulate", out, "--procedures", 1, *TINY, "--size", "97x65", "--as", "jpg")
-    assert (done.returncode, done.stderr) == (0, "")
-    (video,) = Corpus.load(out).videos
+def test_images_of_an_odd_size(tmp_path: Path) -> None:
+    run(tmp_path, size="97x65", form=PixelFiles.JPG)
+    (video,) = Corpus.load(tmp_path).videos
     images = sorted(Path(str(video.source)).iterdir())
     assert [image.name for image in images] == [f"{frame:06d}.jpg" for frame in range(video.frame_count)]
-    assert drawn(video, out / "pixels", 100) < 3
+    assert drawn(video, tmp_path / "pixels", 100) < 3
 
 
-def test_scenes_and_difficulty(polypcount: Run, tmp_path: Path) -> None:
+def test_scenes_and_difficulty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pictures = []
     for difficulty in (0, 2):
         out = tmp_path / str(difficulty)
-        done = polypcount("simulate", out, "--procedures", 1, *TINY, "--as", "scenes", "--difficulty", difficulty)
-        assert (done.returncode, done.stderr) == (0, "")
-        assert done.stdout.endswith("boxes, pixels drawn when read\n")
+        run(out, form=PixelFiles.SCENES, difficulty=difficulty)
+        assert capsys.readouterr().out.endswith("boxes, pixels drawn when read\n")
         corpus = Corpus.load(out)
         assert [file.suffix for file in (out / "pixels").iterdir()] == [".scene"]
         ((_, picture),) = open_video(corpus.videos[0]).frames([int(corpus.boxes.frame[0])])
@@ -87,72 +78,61 @@ def test_scenes_and_difficulty(polypcount: Run, tmp_path: Path) -> None:
     assert difference(*pictures) > 5
 
 
-def test_polyps_from_stills(polypcount: Run, tmp_path: Path) -> None:
+def test_polyps_from_stills(tmp_path: Path) -> None:
     stills = write_stills(tmp_path / "stills", 4)
-    command = ("simulate", tmp_path / "sim", *TINY, "--as", "scenes", "--stills", stills)
-    done = polypcount(*command, "--procedures", 1)
-    assert (done.returncode, done.stderr) == (0, "")
+    run(tmp_path / "sim", stills=stills, form=PixelFiles.SCENES)
     scene = next((tmp_path / "sim" / "pixels").iterdir()).read_text()
     assert str(stills / "images") in scene
-    few = polypcount(*command, "--procedures", 19, "--force")
-    assert few.returncode == 2
-    assert few.stderr == (
-        "polypcount: 19 procedures have 47 polyps, and there are 4 stills; simulate fewer procedures or add stills\n"
-    )
+    with pytest.raises(DataError, match="47 polyps, and there are 4 stills"):
+        run(tmp_path / "sim", 19, stills=stills, form=PixelFiles.SCENES, force=True)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("options", "message"),
     [
-        (("--size", "97x64"), "a video needs an even width and height, found 97x64"),
-        (("--size", "32x32"), "frames must be 64 to 16384 pixels wide and high, found 32 x 32"),
-        (("--stills", "nowhere"), "nowhere cannot be "),
-        (("--stills", "."), "has no stills with masks; images/ and masks/ with files of the same name are expected"),
-        (("--minutes", "0.1"), "minutes must be between 0.2 and 1000, found 0.1"),
+        ({"size": "97x64"}, "even width and height, found 97x64"),
+        ({"size": "32x32"}, "width must be from 64"),
+        ({"stills": Path("nowhere")}, "nowhere cannot be "),
+        ({"timelines_only": True, "stills": Path("nowhere")}, "--timelines-only"),
     ],
 )
-def test_bad_input_is_one_line_and_nothing_is_written(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
-    done = subprocess.run([PROGRAM, "simulate", "out", *arguments], cwd=tmp_path, capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.count("\n") == 1
-    assert message in done.stderr
+def test_bad_input_is_refused_and_nothing_is_written(tmp_path: Path, options: dict[str, object], message: str) -> None:
+    with pytest.raises(PolypcountError, match=message):
+        run(tmp_path / "out", **options)  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_with_other_things_is_not_written_to(polypcount: Run, tmp_path: Path) -> None:
+def test_a_folder_with_other_things_is_not_written_to(tmp_path: Path) -> None:
     (tmp_path / "pixels").mkdir()
-    (tmp_path / "pixels" / "holiday.jpg").write_bytes(b"")
-    done = polypcount("simulate", tmp_path, *TINY)
-    assert done.returncode == 2
-    assert "is not empty and not a corpus; choose a new folder" in done.stderr
     (tmp_path / "pixels" / "a.scene").write_bytes(b"")
     (tmp_path / "letter.txt").write_bytes(b"")
-    assert polypcount("simulate", tmp_path, *TINY).returncode == 2
+    with pytest.raises(FileError, match="is not empty and not a corpus"):
+        run(tmp_path)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["letter.txt", "pixels"]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="signals to a group of processes")
-def test_stopped_and_started_again_it_goes_on(tmp_path: Path) -> None:
-    out, pixels = tmp_path / "sim", tmp_path / "sim" / "pixels"
-    command = [str(PROGRAM), "simulate", str(out), "--procedures", "3", *TINY]
-    process = subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
-    while not list(pixels.glob("*.mp4")) and time.monotonic() < deadline and process.poll() is None:
-        time.sleep(0.01)
-    begun = time.monotonic()
-    os.killpg(process.pid, signal.SIGINT)
-    told = process.communicate(timeout=30)[1]
-    assert process.returncode != 0
-    assert time.monotonic() - begun < 15
-    assert told == "polypcount: stopped; the same command goes on from here\n"
-    assert not [file for file in pixels.iterdir() if file.name.startswith(".")], "nothing half written is left"
-    assert not (out / "corpus.json").exists()
-    kept = {file: file.stat().st_mtime_ns for file in pixels.iterdir()}
-    videos = [file for file in kept if file.suffix == ".mp4"]
-    assert 1 <= len(videos) < 3
-    again = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert again.returncode == 0, again.stderr
-    assert {file: file.stat().st_mtime_ns for file in kept} == kept
-    corpus = Corpus.load(out)
-    assert len(corpus.videos) == 3
-    assert max(drawn(video, pixels, 150) for video in corpus.videos) < 8
+def test_stopped_and_started_again_it_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("polypcount.simulate.rendering.available_cores", lambda: 1)
+    draw, scenes = Scene.draw, []
+
+    def stopped(self: Scene, frame: int) -> object:
+        if self not in scenes:
+            scenes.append(self)
+        if len(scenes) == 2:
+            raise KeyboardInterrupt
+        return draw(self, frame)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Scene, "draw", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            run(tmp_path, 2)
+    assert capsys.readouterr().err == "polypcount: stopped; the same command goes on from here\n"
+    (video,) = (tmp_path / "pixels").glob("*.mp4")
+    assert sorted(file.suffix for file in (tmp_path / "pixels").iterdir()) == [".mp4", ".scene", ".scene"]
+    assert not (tmp_path / "corpus.json").exists()
+    drawn_at = video.stat().st_mtime_ns
+    run(tmp_path, 2)
+    assert video.stat().st_mtime_ns == drawn_at
+    assert max(drawn(video, tmp_path / "pixels", 150) for video in Corpus.load(tmp_path).videos) < 8

@@ -3,24 +3,17 @@
 import csv
 import dataclasses
 import json
-import os
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from polypcount.corpus import Embeddings
-from polypcount.encoder import bundled_folder, load_encoder, operating_points
+from polypcount.counting import read_operating_points
+from polypcount.encoder import bundled_folder, load_encoder
 from tests.conftest import Run
 from tests.evaluation.embedded import embedded
-
-# On one core the study takes long enough to be stopped on its way, however many the machine has.
-ONE_CORE = ["taskset", "--cpu-list", str(min(os.sched_getaffinity(0)))] if shutil.which("taskset") else []
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +82,7 @@ def test_fixed_parameters_other_options_and_replacing(polypcount: Run, vectors: 
     assert not (out / "figures" / "000-v0-timeline.png").exists()
     again = polypcount("study", vectors, "--methods", "ap", "--grid", "coarse", "--out", out)
     assert again.returncode == 2
-    assert "holds a study already; choose another folder, or replace it with --force" in again.stderr
+    assert "(--force)" in again.stderr
     forced = polypcount("study", vectors, "--methods", "ap", "--grid", "coarse", "--out", out, "--force", "--no-draw")
     assert forced.returncode == 0, forced.stderr
     assert json.loads((out / "study.json").read_text())["settings"]["grid"] == "coarse"
@@ -97,23 +90,27 @@ def test_fixed_parameters_other_options_and_replacing(polypcount: Run, vectors: 
     assert figures == {"fr-against-fpr.png", "fr-per-video.png"}, "none of the study that was replaced"
 
 
-def test_it_goes_on_after_an_interruption(tmp_path: Path) -> None:
-    vectors = embedded([[30, 30], [40, 20], [25, 35], [20, 50]], seed=2).save(tmp_path / "a.npz")
-    out = tmp_path / "study"
-    program = [str(Path(sys.executable).with_name("polypcount")), "study", str(vectors), "--methods", "temporal-ap"]
-    program += ["--out", str(out), "--no-draw"]
-    before: dict[Path, int] = {}
-    for how in (signal.SIGINT, signal.SIGKILL):
-        running = subprocess.Popen([*ONE_CORE, *program], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        while running.poll() is None and len(list((out / "sweeps").glob("temporal-ap-*.npz"))) <= len(before):
-            time.sleep(0.02)
-        assert running.poll() is None, "it was to be stopped on its way"
-        os.kill(running.pid, how)
-        _, told = running.communicate()
-        assert how == signal.SIGKILL or "stopped; the same command goes on from here" in told
-        assert not (out / "study.json").exists()
-        before = {path: path.stat().st_mtime_ns for path in (out / "sweeps").glob("temporal-ap-*.npz")}
-    done = subprocess.run(program, capture_output=True, text=True)
+def test_it_goes_on_after_an_interruption(
+    polypcount: Run, vectors: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from polypcount.evaluation import sweeps
+
+    out, save = tmp_path / "study", sweeps._save
+    command = ("study", vectors, "--methods", "threshold", "--grid", "coarse", "--out", out, "--no-draw")
+
+    def interrupted(file: Path | None, swept: sweeps.VideoSweep) -> None:
+        if len(list((out / "sweeps").glob("threshold-*.npz"))) == 2:
+            raise KeyboardInterrupt
+        save(file, swept)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sweeps, "_save", interrupted)
+        stopped = polypcount(*command)
+    assert stopped.returncode != 0
+    assert "the same command continues from here" in stopped.stderr
+    assert not (out / "study.json").exists()
+    before = {path: path.stat().st_mtime_ns for path in (out / "sweeps").iterdir()}
+    done = polypcount(*command)
     assert done.returncode == 0, done.stderr
     assert (out / "study.json").exists()
     assert all(path.stat().st_mtime_ns == when for path, when in before.items()), "what was there was used"
@@ -123,9 +120,9 @@ def test_it_goes_on_after_an_interruption(tmp_path: Path) -> None:
     ("options", "message"),
     [
         (("--methods", "kmeans"), "there is no method 'kmeans'; there are: none, threshold"),
-        (("--methods", ","), "--methods names none"),
+        (("--methods", ","), "--methods: no method is named"),
         (("--fix", "alpha=1,alpha=0"), "--fix names alpha twice"),
-        (("--fix", "alpha=1"), "add threshold to the fixed parameters (--fix)"),
+        (("--fix", "alpha=1"), "(--fix)"),
         (("--fix", "alpha"), "--fix takes NAME=VALUE"),
         (("--fix", "alhpa=1"), "no parameter alhpa of"),
         (("--target-fpr", "0"), "target FPR must be above 0 and at most 1"),
@@ -133,7 +130,7 @@ def test_it_goes_on_after_an_interruption(tmp_path: Path) -> None:
             ("--draw", "nobody", "--grid", "coarse", "--methods", "threshold"),
             "--draw: there is no video nobody with a polyp; there are: v0",
         ),
-        (("--min-frames", "1000"), "no tracklet of a known polyp to study"),
+        (("--min-frames", "1000"), "(--min-frames)"),
     ],
 )
 def test_bad_options_give_one_line(
@@ -166,9 +163,11 @@ def test_a_point_for_counting_is_kept_beside_the_encoder(polypcount: Run, tmp_pa
     asked = ("--methods", "threshold", "--grid", "coarse", "--no-draw", "--for-counting", encoder)
     done = polypcount("study", saved, "--out", tmp_path / "study", *asked)
     assert done.returncode == 0, done.stderr
-    found = operating_points(encoder)["counting"]
-    assert found["selected_on"] == "10 videos of own.parquet"
-    assert len(found["values"]) == 10
+    kept = read_operating_points(encoder)
+    point = kept.points[kept.default]
+    assert point.selected_on == "10 videos of own.parquet"
+    assert len(point.values) == 10
+    assert "temporal-ap" in kept.points
     others = embedded(counts, seed=1).save(tmp_path / "others.parquet")
     refused = polypcount("study", others, "--out", tmp_path / "other", *asked)
     assert refused.returncode == 2

@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polypcount.clustering import METHODS, Constraints, Method, Oracle, Scene, sweep
+from polypcount.clustering import METHODS, Constraints, GroupingInput, Method, Oracle, sweep
 from polypcount.errors import DataError
-from tests.clustering.scenes import partition, polyps_in_time
+from tests.clustering.inputs import partition, polyps_in_time
 
 GROUPING = [kind for kind in METHODS.values() if kind is not Oracle]
 
 
 @st.composite
-def constrained(draw: st.DrawFn) -> Scene:
-    """A scene with constraints that do not contradict each other."""
+def constrained(draw: st.DrawFn) -> GroupingInput:
+    """Tracklets with constraints that do not contradict each other."""
     count = draw(st.integers(2, 14))
     base = polyps_in_time(count, draw(st.integers(0, 1000)))
     parts = draw(st.lists(st.integers(0, count + 3), min_size=count, max_size=count))
@@ -24,26 +24,26 @@ def constrained(draw: st.DrawFn) -> Scene:
     must = [(i, j) for i, j in pairs if parts[i] == parts[j]]
     may_not = [(j, i) for i, j in pairs if parts[i] != parts[j]]
     cannot = draw(st.lists(st.sampled_from(may_not), max_size=12)) if may_not else []
-    return Scene.of(base.vectors, base.positions, np.array(cannot, int), np.array(must, int))
+    return GroupingInput.of(base.vectors, base.positions, np.array(cannot, int), np.array(must, int))
 
 
 @pytest.mark.parametrize("kind", GROUPING, ids=lambda kind: kind.name)
-@settings(max_examples=60)
-@given(scene=constrained())
-def test_no_constraint_is_ever_broken(kind: type[Method], scene: Scene) -> None:
-    labels = sweep(kind(), scene, kind().grid("coarse")).labels
-    for i, j in scene.constraints.cannot_link:
+@settings(max_examples=25)
+@given(tracklets=constrained())
+def test_no_constraint_is_ever_broken(kind: type[Method], tracklets: GroupingInput) -> None:
+    labels = sweep(kind(), tracklets, kind().grid("coarse")).labels
+    for i, j in tracklets.constraints.cannot_link:
         assert (labels[:, i] != labels[:, j]).all()
-    for i, j in scene.constraints.must_link:
+    for i, j in tracklets.constraints.must_link:
         assert (labels[:, i] == labels[:, j]).all()
 
 
 @pytest.mark.parametrize("kind", GROUPING, ids=lambda kind: kind.name)
 def test_without_constraints_nothing_changes(kind: type[Method]) -> None:
-    scene = polyps_in_time(15, 2)
-    empty = Scene.of(scene.vectors, scene.positions, np.empty((0, 2), int), [])
+    tracklets = polyps_in_time(10, 2)
+    empty = GroupingInput.of(tracklets.vectors, tracklets.positions, np.empty((0, 2), int), [])
     grid = kind().grid("coarse")
-    assert (sweep(kind(), scene, grid).labels == sweep(kind(), empty, grid).labels).all()
+    assert (sweep(kind(), tracklets, grid).labels == sweep(kind(), empty, grid).labels).all()
 
 
 def test_a_broken_group_joins_again_by_similarity() -> None:
@@ -86,4 +86,4 @@ def test_units_have_the_mean_similarity_of_their_tracklets() -> None:
 )
 def test_bad_constraints(cannot_link: list[object], must_link: list[object], message: str) -> None:
     with pytest.raises(DataError, match=message):
-        Scene.of(np.eye(3), None, cannot_link, must_link)  # type: ignore[arg-type]
+        GroupingInput.of(np.eye(3), None, cannot_link, must_link)  # type: ignore[arg-type]

@@ -15,39 +15,39 @@ from sklearn.cluster import AgglomerativeClustering
 from polypcount.clustering import (
     METHODS,
     Grid,
+    GroupingInput,
     PairProbability,
     ProbabilityLinkage,
-    Scene,
     fit_pair_probability,
     sweep,
 )
 from polypcount.clustering.probability import L2
 from polypcount.errors import DataError
-from tests.clustering.scenes import partition, polyps_in_time
+from tests.clustering.inputs import partition, polyps_in_time
 from tests.clustering.test_constraints import constrained
 
 SEEDS = st.integers(0, 10_000)
 FITTED = {"intercept": 0.4, "looks": 4.0, "time": -0.8}
 
 
-def plain_features(scene: Scene, i: int, j: int) -> tuple[float, float]:
+def plain_features(tracklets: GroupingInput, i: int, j: int) -> tuple[float, float]:
     """Cosine, and log1p of the hundredths of the video that lie between."""
-    a, b = scene.vectors[i].tolist(), scene.vectors[j].tolist()
+    a, b = tracklets.vectors[i].tolist(), tracklets.vectors[j].tolist()
     dot = sum(x * y for x, y in zip(a, b, strict=True))
-    assert scene.positions is not None
-    gap = abs(float(scene.positions[i]) - float(scene.positions[j])) / scene.duration
+    assert tracklets.positions is not None
+    gap = abs(float(tracklets.positions[i]) - float(tracklets.positions[j])) / tracklets.duration
     return dot / (math.hypot(*a) * math.hypot(*b)), math.log(1 + 100 * gap)
 
 
-def plain_loss(numbers: NDArray[np.float64], scenes: list[Scene], truths: list[list[int]]) -> float:
+def plain_loss(numbers: NDArray[np.float64], inputs: list[GroupingInput], truths: list[list[int]]) -> float:
     """What the fit minimises, pair by pair."""
     intercept, looks, time = map(float, numbers)
     means = []
-    for scene, truth in zip(scenes, truths, strict=True):
+    for tracklets, truth in zip(inputs, truths, strict=True):
         losses = []
         for i, j in combinations(range(len(truth)), 2):
             if truth[i] >= 0 and truth[j] >= 0:
-                cosine, gap = plain_features(scene, i, j)
+                cosine, gap = plain_features(tracklets, i, j)
                 score = intercept + looks * cosine + time * gap
                 losses.append(math.log1p(math.exp(-score if truth[i] == truth[j] else score)))
         if losses:
@@ -55,93 +55,93 @@ def plain_loss(numbers: NDArray[np.float64], scenes: list[Scene], truths: list[l
     return sum(means) / len(means) + L2 / 2 * (looks**2 + time**2)
 
 
-def known(scene: Scene) -> list[int]:
-    assert scene.truth is not None
-    return [int(polyp) for polyp in scene.truth]
+def known(tracklets: GroupingInput) -> list[int]:
+    assert tracklets.truth is not None
+    return [int(polyp) for polyp in tracklets.truth]
 
 
-def videos(seed: int) -> tuple[list[Scene], list[list[int]]]:
+def videos(seed: int) -> tuple[list[GroupingInput], list[list[int]]]:
     """Videos of different lengths, one with one polyp, one with one tracklet, and some tracklets of unknown polyps."""
     sizes = [(12, 3), (5, 2), (7, 1), (1, 1), (9, 4)]
-    scenes = [polyps_in_time(count, seed + k, polyps, noise=1.5) for k, (count, polyps) in enumerate(sizes)]
-    frames = scenes[0].positions
+    inputs = [polyps_in_time(count, seed + k, polyps, noise=1.5) for k, (count, polyps) in enumerate(sizes)]
+    frames = inputs[0].positions
     assert frames is not None
-    scenes[0] = Scene.of(scenes[0].vectors, frames * 5000, truth=scenes[0].truth, duration=5000)
-    truths = [known(scene) for scene in scenes]
+    inputs[0] = GroupingInput.of(inputs[0].vectors, frames * 5000, truth=inputs[0].truth, duration=5000)
+    truths = [known(tracklets) for tracklets in inputs]
     truths[0][4] = truths[4][0] = truths[4][7] = -1
-    return scenes, truths
+    return inputs, truths
 
 
 @pytest.mark.parametrize("seed", [0, 10, 20])
 def test_the_fit_minimises_the_written_loss(seed: int) -> None:
-    scenes, truths = videos(seed)
-    found = fit_pair_probability(scenes, truths)
-    best = minimize(plain_loss, np.zeros(3), (scenes, truths), method="BFGS", options={"gtol": 1e-7})
+    inputs, truths = videos(seed)
+    found = fit_pair_probability(inputs, truths)
+    best = minimize(plain_loss, np.zeros(3), (inputs, truths), method="BFGS", options={"gtol": 1e-7})
     assert [found.intercept, found.looks, found.time] == pytest.approx(best.x.tolist(), rel=1e-3, abs=1e-4)
-    assert fit_pair_probability(scenes, truths) == found
+    assert fit_pair_probability(inputs, truths) == found
 
 
 def test_every_video_says_as_much_and_the_mean_is_right() -> None:
-    scenes, truths = videos(3)
-    found = fit_pair_probability(scenes, truths)
+    inputs, truths = videos(3)
+    found = fit_pair_probability(inputs, truths)
     # The intercept is free, so over videos of equal weight the mean of P is the mean share of pairs of one polyp.
     shares, means = [], []
-    for scene, truth in zip(scenes, truths, strict=True):
+    for tracklets, truth in zip(inputs, truths, strict=True):
         pairs = [(i, j) for i, j in combinations(range(len(truth)), 2) if truth[i] >= 0 and truth[j] >= 0]
         if pairs:
             shares.append(np.mean([truth[i] == truth[j] for i, j in pairs]))
-            means.append(np.mean([found.probabilities(scene)[i, j] for i, j in pairs]))
+            means.append(np.mean([found.probabilities(tracklets)[i, j] for i, j in pairs]))
     assert np.mean(means) == pytest.approx(np.mean(shares), abs=1e-6)
     # A video that is there twice weighs twice; with all there twice, nothing changes.
-    twice = fit_pair_probability(scenes * 2, truths * 2)
+    twice = fit_pair_probability(inputs * 2, truths * 2)
     assert twice.looks == pytest.approx(found.looks, rel=1e-5)
-    assert fit_pair_probability([*scenes, scenes[1]], [*truths, truths[1]]).looks != pytest.approx(
+    assert fit_pair_probability([*inputs, inputs[1]], [*truths, truths[1]]).looks != pytest.approx(
         found.looks, rel=1e-3
     )
 
 
 def test_probabilities_are_the_formula() -> None:
-    scene = polyps_in_time(8, 5)
-    found = PairProbability(**FITTED).probabilities(scene)
+    tracklets = polyps_in_time(8, 5)
+    found = PairProbability(**FITTED).probabilities(tracklets)
     assert found.dtype == np.float64
     for i in range(8):
         assert found[i, i] == 1
         for j in range(8):
             if i != j:
-                cosine, gap = plain_features(scene, i, j)
+                cosine, gap = plain_features(tracklets, i, j)
                 assert found[i, j] == pytest.approx(1 / (1 + math.exp(-(0.4 + 4 * cosine - 0.8 * gap))))
-    assert PairProbability(**FITTED).probabilities(Scene.of(np.zeros((0, 3)), [])).shape == (0, 0)
-    assert PairProbability(**FITTED).probabilities(Scene.of(np.ones((1, 3)), [0.3])).tolist() == [[1]]
-    zeros = PairProbability(**FITTED).probabilities(Scene.of(np.zeros((2, 3)), [0.5, 0.5]))
+    assert PairProbability(**FITTED).probabilities(GroupingInput.of(np.zeros((0, 3)), [])).shape == (0, 0)
+    assert PairProbability(**FITTED).probabilities(GroupingInput.of(np.ones((1, 3)), [0.3])).tolist() == [[1]]
+    zeros = PairProbability(**FITTED).probabilities(GroupingInput.of(np.zeros((2, 3)), [0.5, 0.5]))
     assert zeros[0, 1] == pytest.approx(1 / (1 + math.exp(-0.4))), "a zero vector has the cosine 0 with every other"
 
 
 def test_pairs_that_can_be_told_apart_without_a_mistake_have_finite_coefficients() -> None:
-    scene = Scene.of([[1, 0], [1, 0], [0, 1], [0, 1]], [0.1, 0.2, 0.3, 0.4])
-    found = fit_pair_probability([scene], [[0, 0, 1, 1]])
-    same = found.probabilities(scene)
+    tracklets = GroupingInput.of([[1, 0], [1, 0], [0, 1], [0, 1]], [0.1, 0.2, 0.3, 0.4])
+    found = fit_pair_probability([tracklets], [[0, 0, 1, 1]])
+    same = found.probabilities(tracklets)
     assert same[0, 1] > 0.9 > 0.1 > same[0, 2]
     assert 0 < found.looks < 100
 
 
 @pytest.mark.parametrize(
-    ("scenes", "truths", "message"),
+    ("inputs", "truths", "message"),
     [
         ([], [], "found 0 and 0"),
         ([polyps_in_time(1, 0)], [[0]], "found 0 and 0"),
-        ([polyps_in_time(3, 0)], [[5, 5, 5]], "pairs of two, found 3 and 0: add videos"),
+        ([polyps_in_time(3, 0)], [[5, 5, 5]], "found 3 and 0: add videos"),
         ([polyps_in_time(3, 0), polyps_in_time(2, 1)], [[0, 1, 2], [3, 4]], "found 0 and 4"),
         ([polyps_in_time(3, 0)], [[0, -1, -1]], "found 0 and 0"),
         ([polyps_in_time(3, 0)], [], "the polyps of each of the 1 videos, found those of 0"),
         ([polyps_in_time(3, 0)], [[0, 1]], r"one polyp for each of 3 tracklets, found \[2\]"),
-        ([Scene.of(np.eye(3))], [[0, 0, 1]], "give the positions of the tracklets"),
+        ([GroupingInput.of(np.eye(3))], [[0, 0, 1]], "give the positions of the tracklets"),
     ],
 )
 def test_what_cannot_be_learnt_from_gives_one_clear_line(
-    scenes: list[Scene], truths: list[list[int]], message: str
+    inputs: list[GroupingInput], truths: list[list[int]], message: str
 ) -> None:
     with pytest.raises(DataError, match=message) as problem:
-        fit_pair_probability(scenes, truths)
+        fit_pair_probability(inputs, truths)
     assert "\n" not in str(problem.value)
 
 
@@ -157,25 +157,25 @@ def test_bad_coefficients() -> None:
 @given(seed=SEEDS, count=st.integers(2, 25), threshold=st.floats(0, 1))
 @settings(max_examples=60)
 def test_linkage_is_scikit_learns_on_the_probabilities(seed: int, count: int, threshold: float) -> None:
-    scene = polyps_in_time(count, seed)
+    tracklets = polyps_in_time(count, seed)
     theirs = AgglomerativeClustering(
         n_clusters=None, distance_threshold=1 - threshold, metric="precomputed", linkage="average"
-    ).fit_predict(1 - PairProbability(**FITTED).probabilities(scene))
-    assert partition(ProbabilityLinkage(threshold, **FITTED).group(scene).labels) == partition(theirs)
+    ).fit_predict(1 - PairProbability(**FITTED).probabilities(tracklets))
+    assert partition(ProbabilityLinkage(threshold, **FITTED).group(tracklets).labels) == partition(theirs)
 
 
 @settings(max_examples=60)
-@given(scene=constrained())
-def test_no_constraint_is_ever_broken(scene: Scene) -> None:
+@given(tracklets=constrained())
+def test_no_constraint_is_ever_broken(tracklets: GroupingInput) -> None:
     method = ProbabilityLinkage(**FITTED)
     grid = method.grid("coarse")
-    labels = sweep(method, scene, grid).labels
-    for i, j in scene.constraints.cannot_link:
+    labels = sweep(method, tracklets, grid).labels
+    for i, j in tracklets.constraints.cannot_link:
         assert (labels[:, i] != labels[:, j]).all()
-    for i, j in scene.constraints.must_link:
+    for i, j in tracklets.constraints.must_link:
         assert (labels[:, i] == labels[:, j]).all()
     for point in (0, 10, 20):
-        alone = ProbabilityLinkage(**grid.point(point), **FITTED).group(scene).labels
+        alone = ProbabilityLinkage(**grid.point(point), **FITTED).group(tracklets).labels
         assert partition(alone) == partition(labels[point]), "a point of a sweep is what the method does alone"
 
 

@@ -70,15 +70,16 @@ def test_selecting_from_a_corpus_that_needs_repair() -> None:
 
 def test_provenance_is_plain_and_does_not_grow_for_ever() -> None:
     corpus = small()
-    for _ in range(400):
+    for _ in range(20):
         corpus = corpus.select(videos=["a", "b"])
     assert json.dumps(corpus.provenance.to_dict()).count("select") == 10
-    made = Provenance.now("x", parameters={"a": (1, 2)}, sources=["s"])  # type: ignore[arg-type]
-    assert Provenance.from_dict(json.loads(json.dumps(made.to_dict()))) == made
-    with pytest.raises(DataError, match="parameters must be JSON values"):
-        Provenance.now("x", parameters={"a": np.float32(1)})
-    with pytest.raises(DataError, match="value of the wrong type"):
-        Provenance.from_dict({**made.to_dict(), "sources": "abc"})
+    made = Provenance.now("x", parameters={"a": (1, 2)}, sources=["s"])
+    assert json.loads(json.dumps(made.to_dict())) == made.to_dict()
+    assert made.parameters == {"a": [1, 2]}
+    for value in (np.float32(1), float("nan")):
+        with pytest.raises(DataError, match="parameters must be JSON values"):
+            Provenance.now("x", parameters={"a": value})
+    assert Provenance.now("x", sources=["case\udcff.mp4"]).sources == ("case?.mp4",)
 
 
 def test_selecting_what_is_not_there_is_an_error() -> None:

@@ -5,7 +5,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polypcount.corpus import Boxes, Corpus, Embeddings, Polyp, Provenance, Tracklets, Video, tracklets_together
@@ -53,6 +53,7 @@ def test_the_caller_keeps_arrays_of_his_own() -> None:
     assert embeddings.vectors.max() == 1
 
 
+@settings(max_examples=12)
 @given(st.permutations(range(4)))
 def test_the_order_of_rows_does_not_matter(order: list[int]) -> None:
     base = some()
@@ -85,21 +86,21 @@ BAD: dict[str, tuple[dict[str, object], str]] = {
     "unknown polyp": ({"polyp": [0, 3, -1, 2]}, "row 1: polyp 3 is unknown, there are 3"),
     "polyp elsewhere": (
         {"polyp": [0, 2, -1, 2]},
-        "row 1: the tracklet of video a from frame 5 shows polyp b_1, which is of video b",
+        "row 1: polyp b_1 is of video b",
     ),
     "no frames": (
         {"stop_frame": [10, 5, 80, 50]},
-        "row 1: stop_frame must be after start_frame, found 5 for the track",
+        "row 1: stop_frame must be after start_frame",
     ),
     "beyond the end": (
         {"stop_frame": [10, 30, 101, 50]},
-        "row 2: the tracklet of video a from frame 40 has stop_frame 101, but its video has 100 frames",
+        "row 2: stop_frame 101 is beyond video a of 100 frames",
     ),
     "no boxes": ({"box_count": [10, 0, 1, 1]}, "row 1: box_count must be at least 1, found 0"),
     "part of a frame": ({"start_frame": [0, 5.5, 40, 3]}, "row 1: start_frame must be a whole number, found 5.5"),
     "not finite": (
         {"vectors": [[1, 0], [0, 1], [2, np.nan], [np.inf, 4]]},
-        r"row 2: vectors must be finite, found nan at position 1 of the tracklet of video a from frame 40 \(and 1 more",
+        r"row 2: vectors must be finite, found nan \(and 1 more",
     ),
     "too large": ({"vectors": [[1, 0], [0, 1], [1e300, 0], [3, 4]]}, "row 2: vectors must be finite, found 1e"),
     "ragged": ({"vectors": [[1, 0], [0], [1, 2], [3, 4]]}, "the rows of vectors must be equally long"),
@@ -109,11 +110,11 @@ BAD: dict[str, tuple[dict[str, object], str]] = {
     "too few": ({"vectors": np.ones((3, 2))}, "columns must be equally long, found rows: video 4, .* vectors 3"),
     "encoder": ({"encoder": None}, "the encoder's fingerprint must be a text, found None"),
     "with itself": ({"together": [[1, 1]]}, "together row 0: tracklet 1 is paired with itself"),
-    "of two videos": ({"together": [[0, 1], [0, 3]]}, r"together row 1: tracklets \[0, 3\] are of two videos"),
+    "of two videos": ({"together": [[0, 1], [0, 3]]}, r"together row 1: tracklets \[0, 3\] have no frame in common"),
     "apart": ({"together": [[0, 2]]}, r"together row 0: tracklets \[0, 2\] have no frame in common"),
     "unknown partner": ({"together": [[0, 4]]}, r"together row 0: of \[0, 4\], tracklets are 0 to 3"),
     "not pairs": ({"together": [[0, 1, 2]]}, r"together must be whole numbers \[m, 2\], found int64 \[1, 3\]"),
-    "ragged pairs": ({"together": [[0, 1], [2]]}, "together: each row must name two tracklets"),
+    "ragged pairs": ({"together": [[0, 1], [2]]}, "together: the rows of pairs must be equally long"),
     "pairs of parts": ({"together": [[0.0, 1.0]]}, "together must be whole numbers"),
 }
 
@@ -185,7 +186,7 @@ def test_equality_is_of_everything() -> None:
 
 
 def test_gathered_from_a_corpus() -> None:
-    corpus = simulate_timelines(procedures=19, seed=7, like="study")
+    corpus = simulate_timelines(procedures=4, seed=7, like="study")
     tracklets = link_tracklets(corpus.boxes)
     vectors = np.arange(len(tracklets) * 3, dtype=np.float64).reshape(-1, 3)
     embeddings = Embeddings.gather(corpus, tracklets, vectors, encoder="e")
@@ -221,13 +222,14 @@ def test_tracklets_of_another_corpus_are_refused() -> None:
     other = Tracklets.gather(Boxes([0, 0], [7, 8], [[0, 0, 9, 9]] * 2), [0, 0])
     with pytest.raises(DataError, match="the tracklets are not of this corpus"):
         Embeddings.gather(corpus, other, [[1.0]])
-    with pytest.raises(DataError, match="tracklets are of 2 boxes, given are 0"):
+    with pytest.raises(DataError, match=r"2 boxes.* 0 boxes"):
         tracklets_together(Boxes.empty(), other)
 
 
 ROWS = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 3), st.integers(-1, 6)), max_size=40)
 
 
+@settings(max_examples=40)
 @given(ROWS)
 def test_together_is_what_nested_loops_find(rows: list[tuple[int, int, int]]) -> None:
     # A label is of one video only: the label of the other video is another one.
@@ -240,14 +242,15 @@ def test_together_is_what_nested_loops_find(rows: list[tuple[int, int, int]]) ->
         for i, j in combinations(range(len(named)), 2)
         if named[i][:2] == named[j][:2] and labels[i] >= 0 and labels[j] >= 0 and labels[i] != labels[j]
     }
-    found = tracklets_together(boxes, Tracklets.gather(boxes, labels))
-    assert found.dtype == np.int32
-    assert found.tolist() == [list(pair) for pair in sorted(expected)]
+    pairs = tracklets_together(boxes, Tracklets.gather(boxes, labels))
+    assert pairs.dtype == np.int32
+    assert pairs.tolist() == [list(pair) for pair in sorted(expected)]
 
 
 SPANS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 20), st.integers(1, 20)), max_size=20)
 
 
+@settings(max_examples=40)
 @given(SPANS)
 def test_overlapping_is_what_nested_loops_find(rows: list[tuple[int, int, int]]) -> None:
     video, start, length = (np.array([row[k] for row in rows], np.int32) for k in range(3))

@@ -2,13 +2,7 @@
 
 import dataclasses
 import json
-import os
-import random
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -26,8 +20,8 @@ NAMES = st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_
 
 
 def tables(folder: Path) -> Path:
-    (found,) = folder.glob("tables-*")
-    return found
+    (path,) = folder.glob("tables-*")
+    return path
 
 
 @st.composite
@@ -62,18 +56,10 @@ def corpora(draw: st.DrawFn) -> Corpus:
     return Corpus(tuple(videos), boxes, tuple(polyps), files or FrameFiles.empty(), provenance)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(corpus=corpora())
 def test_what_is_saved_is_what_is_loaded(corpus: Corpus, tmp_path: Path) -> None:
     assert Corpus.load(corpus.save(tmp_path / "c")) == corpus
-
-
-def test_a_corpus_as_large_as_real_colon_round_trips(tmp_path: Path) -> None:
-    corpus = simulate_timelines(60, seed=3)
-    assert len(corpus.boxes) > 351_000
-    loaded = Corpus.load(corpus.save(tmp_path))
-    assert loaded == corpus
-    assert loaded.boxes.xyxy.tobytes() == corpus.boxes.xyxy.tobytes()
 
 
 def test_the_description_says_what_made_it(tmp_path: Path) -> None:
@@ -106,45 +92,13 @@ def test_a_second_save_replaces_the_first_and_leaves_nothing_over(tmp_path: Path
     assert sorted(path.name for path in tmp_path.iterdir()) == ["corpus.json", tables(tmp_path).name]
 
 
-def test_old_leftovers_go_and_those_of_a_save_at_work_stay(tmp_path: Path) -> None:
-    old, new = tmp_path / ".tables-00000000", tmp_path / ".tables-11111111"
-    for folder in (old, new):
-        folder.mkdir()
-    shown = tmp_path / "tables-22222222"
-    shown.mkdir()
-    for folder, age in ((old, 7200), (shown, 120)):
-        os.utime(folder, (time.time() - age,) * 2)
-    Corpus((Video("a", 1),)).save(tmp_path)
-    assert not old.exists()
-    assert not shown.exists()
-    assert new.exists()
-
-
 def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("dear")
-    with pytest.raises(FileError, match="is not empty and not a corpus"):
+    with pytest.raises(FileError, match="is not empty"):
         Corpus(()).save(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
-    with pytest.raises(FileError, match="is a file; a corpus is saved to a folder"):
+    with pytest.raises(FileError, match=r"thesis\.txt is a file"):
         Corpus(()).save(tmp_path / "thesis.txt")
-
-
-@pytest.mark.parametrize("text", ['{"my": "thesis"}', '{"format": "polypcount-corpus", "format_version": 99}', "{"])
-def test_a_corpus_json_that_is_not_ours_is_left_alone(text: str, tmp_path: Path) -> None:
-    (tmp_path / "corpus.json").write_text(text)
-    with pytest.raises(FileError, match="it is not replaced, choose a new folder"):
-        Corpus(()).save(tmp_path)
-    assert (tmp_path / "corpus.json").read_text() == text
-
-
-def test_many_saving_at_once_never_fail(tmp_path: Path) -> None:
-    code = (
-        "import sys\nfrom polypcount.simulate import simulate_timelines\nc = simulate_timelines(1, int(sys.argv[2]))\n"
-    )
-    code += "for _ in range(25): c.save(sys.argv[1])"
-    writers = [subprocess.Popen([sys.executable, "-c", code, tmp_path / "c", str(seed)]) for seed in range(3)]
-    assert [writer.wait() for writer in writers] == [0, 0, 0]
-    assert Corpus.load(tmp_path / "c").videos
 
 
 def test_a_failing_save_leaves_the_old_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,20 +137,9 @@ def truncate(path: Path) -> None:
 
 
 DAMAGES = {
-    "newer format": (
-        lambda f: edit_json(f, format_version=2),
-        "format version 2, this polypcount reads up to 1: upgrade",
-    ),
-    "format version of another type": (lambda f: edit_json(f, format_version="1"), "must be a whole number from 1"),
-    "another format": (lambda f: edit_json(f, format="coco"), "is not the description of a corpus"),
-    "not JSON": (lambda f: (f / "corpus.json").write_text("{"), "is not valid JSON"),
-    "deep JSON": (lambda f: (f / "corpus.json").write_text("[" * 100_000), "is not valid JSON"),
-    "JSON of another kind": (lambda f: (f / "corpus.json").write_text("[1]"), "is not the description of a corpus"),
-    "no provenance": (lambda f: edit_json(f, provenance={}), "provenance lacks a part: 'made_by'"),
-    "tables elsewhere": (lambda f: edit_json(f, tables="../tables-00000000"), "tables must be a name such as"),
-    "tables gone": (lambda f: shutil.rmtree(tables(f)), r"videos.parquet is missing: the corpus is not complete"),
-    "cut short": (lambda f: truncate(tables(f) / "boxes.parquet"), r"boxes.parquet is damaged or cut short"),
-    "empty file": (lambda f: (tables(f) / "polyps.parquet").write_bytes(b""), "polyps.parquet is damaged or cut short"),
+    "bad provenance": (lambda f: edit_json(f, provenance={}), r"corpus\.json: provenance.made_by is missing"),
+    "tables gone": (lambda f: shutil.rmtree(tables(f)), r"videos\.parquet is missing"),
+    "cut short": (lambda f: truncate(tables(f) / "boxes.parquet"), r"boxes\.parquet is damaged"),
     "no column": (
         lambda f: edit_table(f, "boxes", lambda t: t.drop(["score"])),
         "boxes.parquet: column score is missing",
@@ -224,107 +167,26 @@ DAMAGES = {
 }
 
 
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return simulate_timelines(1, seed=1, like="study").save(tmp_path_factory.mktemp("saved") / "c")
+
+
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_damage_gives_a_plain_error(damage: str, tmp_path: Path) -> None:
-    simulate_timelines(1, seed=1, like="study").save(tmp_path)
+def test_damage_gives_a_plain_error(damage: str, saved: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(saved, tmp_path / "c"))
     change, message = DAMAGES[damage]
-    change(tmp_path)  # type: ignore[no-untyped-call]
+    change(folder)  # type: ignore[no-untyped-call]
     with pytest.raises(FileError, match=message) as caught:
-        Corpus.load(tmp_path)
+        Corpus.load(folder)
+    assert str(folder) in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_what_is_no_corpus_is_named(tmp_path: Path) -> None:
-    with pytest.raises(FileError, match="nowhere does not exist"):
-        Corpus.load(tmp_path / "nowhere")
-    with pytest.raises(FileError, match=r"is not a corpus folder: it has no corpus\.json"):
-        Corpus.load(tmp_path)
-    (tmp_path / "file").write_text("")
-    with pytest.raises(FileError, match="is a file, not a corpus folder"):
-        Corpus.load(tmp_path / "file")
-
-
-SAVE_FOREVER = """
-import sys
-from polypcount.simulate import simulate_timelines
-one, two = (simulate_timelines(20, seed=s) for s in (1, 2))
-print("ready", flush=True)
-while True:
-    one.save(sys.argv[1])
-    two.save(sys.argv[1])
-"""
-
-# Saves once, but kills itself just before the n-th call that changes the disk.
-SAVE_AND_DIE = """
-import os, pathlib, signal, sys
-import pyarrow.parquet as pq
-from polypcount.simulate import simulate_timelines
-corpus, left = simulate_timelines(1, seed=2), int(sys.argv[2])
-def deadly(function):
-    def counted(*arguments, **options):
-        global left
-        left -= 1
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return function(*arguments, **options)
-    return counted
-pq.write_table = deadly(pq.write_table)
-for owner, names in ((os, ["mkdir", "rename", "replace", "rmdir", "unlink", "fsync"]), (pathlib.Path, ["write_text"])):
-    for name in names:
-        setattr(owner, name, deadly(getattr(owner, name)))
-corpus.save(sys.argv[1])
-"""
-
-
-def test_kill_9_at_any_time_leaves_one_corpus_whole(tmp_path: Path) -> None:
-    whole = {simulate_timelines(20, seed=seed).content_hash for seed in (1, 2)}
-    chance = random.Random(5)
-    seen = set()
-    simulate_timelines(20, seed=1).save(tmp_path / "c")
-    for _ in range(12):
-        process = subprocess.Popen([sys.executable, "-c", SAVE_FOREVER, tmp_path / "c"], stdout=subprocess.PIPE)
-        assert process.stdout is not None
-        process.stdout.readline()
-        time.sleep(chance.uniform(0.05, 0.3))
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        process.stdout.close()
-        seen.add(Corpus.load(tmp_path / "c").content_hash)
-    assert seen <= whole
-
-
-def test_kill_9_before_each_step_leaves_one_corpus_whole(tmp_path: Path) -> None:
-    old, new = simulate_timelines(1, seed=1), simulate_timelines(1, seed=2)
-    outcomes = []
-    for step in range(1, 60):
-        folder = tmp_path / str(step)
-        old.save(folder)
-        process = subprocess.run([sys.executable, "-c", SAVE_AND_DIE, folder, str(step)])
-        loaded = Corpus.load(folder).content_hash
-        assert loaded in (old.content_hash, new.content_hash)
-        outcomes.append(loaded == new.content_hash)
-        new.save(folder)
-        assert Corpus.load(folder) == new
-        if process.returncode == 0:
-            break
-    # Every step was reached, and there is one moment before which it is the old one and after which the new.
-    assert process.returncode == 0
-    assert outcomes == sorted(outcomes)
-    assert not outcomes[0]
-    assert len(outcomes) > 10
-
-
-def test_a_reader_never_meets_a_writer_halfway(tmp_path: Path) -> None:
-    folder = tmp_path / "c"
-    whole = {simulate_timelines(20, seed=seed).content_hash for seed in (1, 2)}
-    with subprocess.Popen([sys.executable, "-c", SAVE_FOREVER, folder], stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
-        while not (folder / "corpus.json").exists():
-            time.sleep(0.01)
-        seen = {Corpus.load(folder).content_hash for _ in range(25)}
-        process.kill()
-    assert seen <= whole
+def test_text_that_no_table_can_keep(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match="could not be saved"):
+        Corpus((Video("case\udcff", 1),)).save(tmp_path / "c")
+    assert not (tmp_path / "c").exists()
 
 
 def test_equal_but_for_provenance_is_told_apart() -> None:

@@ -1,18 +1,31 @@
 """Counting a recording, whole and while it runs."""
 
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import simplejpeg  # type: ignore[import-untyped, unused-ignore]
 
 import polypcount as pc
-from polypcount.counting import CountingPoint, CountReport, open_procedure
-from polypcount.encoder import load_encoder
+from polypcount.counting import CountReport, CountSettings, open_recording, operating_point, write_operating_points
+from polypcount.counting.count import mask_remark
+from polypcount.encoder import Encoder, bundled_folder, load_encoder
 from polypcount.errors import DataError, FileError
-from polypcount.video import open_source
+from polypcount.video import FrameMask, open_source
 from tests.conftest import DATA
-from tests.counting.recordings import FPS, FRAMES, boxes, corpus, frame_at, looks, recording
+from tests.counting.recordings import FPS, FRAMES, HEIGHT, WIDTH, boxes, corpus, frame_at, looks, recording, write_in
+
+
+@pytest.fixture(scope="module")
+def encoder() -> Encoder:
+    """The bundled one, loaded once."""
+    return load_encoder()
+
+
+def silent(source: Any, boxes: Any = None, **settings: Any) -> CountReport:
+    """Count without pictures."""
+    return pc.count(source, boxes, settings=CountSettings(pictures=False, **settings))
 
 
 def spans(report: CountReport) -> list[tuple[int, int, int]]:
@@ -28,7 +41,7 @@ def test_three_polyps_of_which_two_come_back() -> None:
     assert report.visible_frames(report.polyps[0]) == 80
     assert report.seconds_of(80) == pytest.approx(80 / FPS)
     assert report.together.shape == (5, 5)
-    assert set(report.seconds) == {"track", "decode", "crop", "pictures", "embed", "group", "all"}
+    assert set(report.seconds) == {"open", "mask", "track", "decode", "crop", "pictures", "embed", "group"}
     for tracklet in report.tracklets:
         assert tracklet.whole is not None
         assert 1 <= len(tracklet.views) <= 4
@@ -36,9 +49,9 @@ def test_three_polyps_of_which_two_come_back() -> None:
 
 
 def test_the_same_whatever_the_boxes_know() -> None:
-    by_track = pc.count(recording(), boxes(tracks=True), pictures=False)
-    by_polyp = pc.count(recording(), boxes(polyps=True), pictures=False)
-    by_tracker = pc.count(recording(), boxes(), pictures=False)
+    by_track = silent(recording(), boxes(tracks=True))
+    by_polyp = silent(recording(), boxes(polyps=True))
+    by_tracker = silent(recording(), boxes())
     assert spans(by_track) == spans(by_polyp) == spans(by_tracker)
     assert np.array_equal(by_track.together, by_tracker.together)
     assert by_tracker.provenance.parameters["tracker"] is not None
@@ -50,15 +63,31 @@ def test_five_missing_frames_are_bridged_and_six_are_not() -> None:
     for missing, tracklets in ((5, 1), (6, 2)):
         table = boxes(only=slice(0, 1))
         kept = table.take(np.flatnonzero((table.frame < 20) | (table.frame >= 20 + missing)))
-        assert len(pc.count(recording(), kept, pictures=False).tracklets) == tracklets
+        assert len(silent(recording(), kept).tracklets) == tracklets
+
+
+def test_the_boxes_file_is_parsed_once(encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import json
+
+    parsed: list[int] = []
+
+    def counted(text: Any, **options: Any) -> Any:
+        parsed.append(len(text))
+        return loads(text, **options)
+
+    place = write_in("coco", tmp_path / "boxes", boxes(tracks=True))
+    loads, size = json.loads, place.stat().st_size
+    monkeypatch.setattr(json, "loads", counted)
+    assert pc.count(recording(), place, encoder=encoder, settings=CountSettings(pictures=False)).count == 3
+    assert parsed.count(size) == 1
 
 
 def test_every_box_has_its_polyp() -> None:
-    report = pc.count(recording(), boxes(tracks=True), pictures=False)
+    report = silent(recording(), boxes(tracks=True))
     counted, polyps = report.counted_boxes()
     assert np.array_equal(counted.polyp, boxes(polyps=True).polyp)
     assert [polyp.id for polyp in polyps] == ["case-1", "case-2", "case-3"]
-    short = pc.count(recording(), boxes(tracks=True), min_frames=30, pictures=False)
+    short = silent(recording(), boxes(tracks=True), min_frames=30)
     assert short.left_out == 1
     assert (short.counted_boxes()[0].polyp == -1).sum() == 10
 
@@ -67,7 +96,7 @@ def test_every_box_has_its_polyp() -> None:
 def test_frame_by_frame_it_ends_with_the_same_answer(tracks: bool) -> None:
     table = boxes(tracks=tracks)
     whole = pc.count(recording(), table)
-    counter, counts = pc.Counter(fps=FPS), []
+    counter, counts = pc.Counter(settings=CountSettings(fps=FPS)), []
     for index, image in open_source(recording()).frames(np.arange(FRAMES)):
         mine = table.frame == index
         track = table.track[mine] if tracks else None
@@ -85,14 +114,27 @@ def test_frame_by_frame_it_ends_with_the_same_answer(tracks: bool) -> None:
     assert live.boxes is None
 
 
-def test_a_counter_that_keeps_boxes_tells_their_polyps() -> None:
-    table = boxes()
-    counter = pc.Counter(fps=FPS, follow=False, keep_boxes=True, pictures=False)
-    for index in range(FRAMES):
-        assert counter.update(index, frame_at(index), table.xyxy[table.frame == index]) == 0
-    report = counter.finish(FRAMES + 30)
-    assert report.video.frame_count == FRAMES + 30
-    assert np.array_equal(report.counted_boxes()[0].polyp, boxes(polyps=True).polyp)
+def test_embed_count_and_the_live_counter_give_equal_vectors(encoder: Encoder, tmp_path: Path) -> None:
+    known = corpus(polyps=True)
+    embedded = pc.embed(known, pc.link_tracklets(known.boxes), encoder, frames=True, cache=tmp_path)
+    whole = pc.count(recording(), boxes(polyps=True), encoder=encoder, settings=CountSettings(pictures=False))
+    counter = pc.Counter(encoder, settings=CountSettings(fps=FPS, pictures=False), follow=False)
+    table = boxes(tracks=True)
+    for index, image in open_source(recording()).frames(np.arange(FRAMES)):
+        own = table.frame == index
+        assert counter.update(index, image, table.xyxy[own], track=table.track[own]) == 0
+    live = counter.finish(FRAMES + 30)
+    assert live.video.frame_count == FRAMES + 30
+    for report in (whole, live):
+        assert report.embeddings is not None
+        assert report.embeddings.frames is not None
+        assert embedded.frames is not None
+        assert report.embeddings.encoder == embedded.encoder
+        assert report.embeddings.start_frame.tolist() == embedded.start_frame.tolist()
+        assert np.allclose(report.embeddings.vectors, embedded.vectors, atol=1e-5)
+        assert report.embeddings.together.tolist() == embedded.together.tolist()
+        assert report.embeddings.frames.frame.tolist() == embedded.frames.frame.tolist()
+        assert np.allclose(report.embeddings.frames.vectors, embedded.frames.vectors, atol=1e-5)
 
 
 def test_a_track_that_goes_over_to_another_polyp_is_split() -> None:
@@ -103,7 +145,7 @@ def test_a_track_that_goes_over_to_another_polyp_is_split() -> None:
         image[16:112, 30:126] = looks(polyp).repeat(2, axis=0).repeat(2, axis=1)
         frames += [image] * 40
     box = np.array([[30, 16, 126, 112]], np.float32)
-    counter = pc.Counter(fps=FPS)
+    counter = pc.Counter(settings=CountSettings(fps=FPS))
     for index, image in enumerate(frames):
         counter.update(index, image, box, track=[4])
     report = counter.finish()
@@ -120,26 +162,118 @@ def test_no_boxes_are_no_polyps() -> None:
 
 
 def test_one_box_in_one_frame() -> None:
-    report = pc.count(recording(), boxes(tracks=True, only=slice(0, 1)).take(np.array([0])), min_frames=1)
+    report = silent(recording(), boxes(tracks=True, only=slice(0, 1)).take(np.array([0])), min_frames=1)
     assert spans(report) == [(5, 6, 1)]
-    again = pc.count(recording(), boxes(tracks=True, only=slice(0, 1)).take(np.array([0])))
+    again = silent(recording(), boxes(tracks=True, only=slice(0, 1)).take(np.array([0])))
     assert again.count == 0
     assert again.left_out == 1
 
 
 def test_a_corpus_folder_brings_its_boxes(tmp_path: Path) -> None:
     corpus(polyps=True).save(tmp_path / "corpus")
-    assert pc.count(tmp_path / "corpus", pictures=False).count == 3
+    assert silent(tmp_path / "corpus").count == 3
 
 
-def test_the_operating_point_is_kept_with_the_encoder(tmp_path: Path) -> None:
-    point = CountingPoint.of(load_encoder())
-    strict = replace(point, parameters={**point.parameters, point.varied: 1.0}, values=(1.0,))
-    assert pc.count(recording(), boxes(tracks=True), method=strict, pictures=False).count == 5
-    with pytest.raises(DataError, match="no parameter 'shine'"):
-        replace(point, varied="shine")
-    with pytest.raises(DataError, match="no method 'guess'"):
-        replace(point, method="guess")
+def test_methods_have_their_operating_points(encoder: Encoder, tmp_path: Path) -> None:
+    import shutil
+
+    folder = shutil.copytree(bundled_folder(), tmp_path / "encoder")
+    strict = operating_point(encoder)
+    strict = strict.model_copy(update={"parameters": {**strict.parameters, strict.varied: 1.0}, "values": (1.0,)})
+    alone = strict.model_copy(
+        update={"method": "threshold", "parameters": {"threshold": 0.0}, "varied": "threshold", "values": (0.0,)}
+    )
+    write_operating_points(folder, {strict.method: strict, "threshold": alone}, strict.method)
+    table = boxes(tracks=True)
+    quiet = CountSettings(pictures=False)
+    assert pc.count(recording(), table, encoder=folder, settings=quiet).count == 5
+    joined = pc.count(recording(), table, encoder=folder, settings=quiet.model_copy(update={"method": "threshold"}))
+    assert joined.count == 2  # one for each of the two that are seen in one frame
+    assert joined.provenance.parameters["method"] == "threshold"
+    with pytest.raises(DataError, match="guess") as caught:
+        silent(recording(), table, method="guess")
+    assert caught.value.mend == ("method",)
+    (folder / "operating-points.json").unlink()
+    with pytest.raises(FileError, match="no operating point"):
+        pc.count(recording(), table, encoder=folder)
+
+
+def test_the_papers_own_grouping_counts(encoder: Encoder) -> None:
+    report = silent(recording(), boxes(tracks=True), method="temporal-ap")
+    assert report.provenance.parameters["method"] == "temporal-ap"
+    assert 2 <= report.count <= 5
+    assert report.interval.low <= report.count <= report.interval.high
+
+
+@pytest.mark.parametrize("polyps", [2, 3, 4, 5])
+def test_a_known_number_of_polyps_is_kept_to(polyps: int) -> None:
+    report = silent(recording(), boxes(tracks=True), polyps=polyps)
+    assert (report.count, report.interval.low, report.interval.high) == (polyps, polyps, polyps)
+    assert "given as" in report.interval.meaning
+    assert report.provenance.parameters["polyp_range"] == [polyps, polyps]
+
+
+def test_a_number_that_cannot_be_is_told() -> None:
+    few = silent(recording(), boxes(tracks=True), max_polyps=1)
+    assert few.count == 2  # two are seen in one frame
+    assert any("at most 1" in remark for remark in few.remarks)
+    assert "could not be met" in few.interval.meaning
+    many = silent(recording(), boxes(tracks=True), min_polyps=9)
+    assert many.count == 5
+    assert any("at least 9" in remark for remark in many.remarks)
+    with pytest.raises(DataError, match="min_polyps"):
+        CountSettings(min_polyps=3, max_polyps=2)
+    with pytest.raises(DataError, match="polyps"):
+        CountSettings(polyps=3, max_polyps=4)
+
+
+def test_bad_settings_name_the_key() -> None:
+    for key in ("fps", "min_frames", "colour"):
+        with pytest.raises(DataError, match=key):
+            CountSettings(**{key: 0})  # type: ignore[arg-type]
+
+
+def test_it_is_said_what_was_blacked_out() -> None:
+    view, rectangle = FrameMask(view=np.ones((4, 4), bool)), FrameMask(((0, 0, 2, 2),))
+    assert "outside the endoscope's view was blacked out" in mask_remark(view, mask_border=True)
+    both = FrameMask(((0, 0, 2, 2),), np.ones((4, 4), bool))
+    assert "so were the given rectangles" in mask_remark(both, mask_border=True)
+    assert "look for burned-in text" in mask_remark(None, mask_border=True)
+    assert "look for burned-in text" in mask_remark(rectangle, mask_border=True)
+    assert "left as it is" in mask_remark(None, mask_border=False)
+    assert "only the given rectangles" in mask_remark(rectangle, mask_border=False)
+
+
+def test_the_border_is_masked_by_default(tmp_path: Path, encoder: Encoder) -> None:
+    from polypcount.video.write import write_video
+
+    y, x = np.mgrid[:HEIGHT, :WIDTH]
+    outside = np.hypot(x - WIDTH / 2, y - HEIGHT / 2) > 62
+    frames = []
+    for frame in range(60):
+        image = frame_at(frame)
+        image[outside] = 0
+        image[4:16, 2:20] = 200  # burned-in text
+        frames.append(image)
+    write_video(tmp_path / "round.mp4", frames, FPS, quality=8)
+    table = boxes(tracks=True, only=slice(0, 1))
+    masked = pc.count(tmp_path / "round.mp4", table, encoder=encoder)
+    assert masked.mask is not None
+    assert masked.mask.view is not None
+    assert any("blacked out" in remark for remark in masked.remarks)
+    plain = pc.count(tmp_path / "round.mp4", table, encoder=encoder, settings=CountSettings(mask_border=False))
+    assert plain.mask is None
+    counter = pc.Counter(encoder, settings=CountSettings(fps=FPS))
+    for index, image in enumerate(frames):
+        own = table.frame == index
+        counter.update(index, image, table.xyxy[own], track=table.track[own])
+    live = counter.finish()
+    for report, corner in ((masked, 0), (live, 0), (plain, 200)):
+        (tracklet,) = report.tracklets
+        assert tracklet.whole is not None
+        shown = simplejpeg.decode_jpeg(tracklet.whole.jpeg)[4:16, 4:16]
+        assert abs(float(shown.mean()) - corner) < 25
+    assert np.array_equal(masked.together, plain.together)
 
 
 def test_what_cannot_be_counted_says_why(tmp_path: Path) -> None:
@@ -150,8 +284,6 @@ def test_what_cannot_be_counted_says_why(tmp_path: Path) -> None:
     beside = type(late)([0], [5], [[500, 10, 520, 30]])
     with pytest.raises(DataError, match="outside its 160 x 128 pixels"):
         pc.count(recording(), beside)
-    with pytest.raises(DataError, match="comes without boxes"):
-        pc.count(recording())
     (tmp_path / "empty.mp4").touch()
     with pytest.raises(FileError, match=r"empty\.mp4"):
         pc.count(tmp_path / "empty.mp4", boxes(tracks=True))
@@ -179,7 +311,7 @@ def test_what_cannot_be_counted_says_why(tmp_path: Path) -> None:
 def test_boxes_without_a_track_among_others_are_told() -> None:
     table = boxes(tracks=True)
     some = type(table)(table.video, table.frame, table.xyxy, track=np.where(table.track > 2, -1, table.track))
-    report = pc.count(recording(), some, pictures=False)
+    report = silent(recording(), some)
     assert report.count == 2
     assert any("50 of 170 boxes have neither a polyp nor a track" in remark for remark in report.remarks)
 
@@ -193,8 +325,8 @@ def test_a_recording_without_a_rate_is_told_in_frames(tmp_path: Path) -> None:
     report = pc.count(tmp_path, own)
     assert report.video.fps is None
     assert report.seconds_of(10) is None
-    assert any("--fps" in remark for remark in report.remarks)
-    assert pc.count(tmp_path, own, fps=25).video.fps == 25
+    assert any("frame rate" in remark for remark in report.remarks)
+    assert silent(tmp_path, own, fps=25).video.fps == 25
 
 
 @pytest.mark.skipif(not (DATA / "ldpolypvideo-clip").exists(), reason="the real clip is not here")
@@ -203,28 +335,28 @@ def test_two_polyps_at_once_in_a_real_clip_are_two() -> None:
     report = pc.count(clip / "clip.mp4", clip / "boxes.json")
     assert report.count == 2
     assert report.interval.low == 2
-    assert open_procedure(clip / "clip.mp4").video.frame_count == 53
+    assert open_recording(clip / "clip.mp4").video.frame_count == 53
 
 
 def test_boxes_that_a_detector_misses_break_no_tracklet() -> None:
     table = boxes()
     kept = np.random.default_rng(2).random(len(table)) > 0.1
-    report = pc.count(recording(), table.take(np.flatnonzero(kept)), pictures=False)
-    whole = pc.count(recording(), table, pictures=False)
+    report = silent(recording(), table.take(np.flatnonzero(kept)))
+    whole = silent(recording(), table)
     assert len(report.tracklets) == len(whole.tracklets)
     assert [one.polyp for one in report.tracklets] == [one.polyp for one in whole.tracklets]
 
 
 def test_a_stream_holds_no_more_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("polypcount.counting.counter.MOST_TRACKLETS", 6)
-    counter = pc.Counter(fps=FPS, min_frames=2)
+    counter = pc.Counter(settings=CountSettings(fps=FPS, min_frames=2))
     for visit in range(30):
         image = frame_at((20, 70, 195)[visit % 3])
         for index in range(3):
             counter.update(visit * 100 + index, image, [[10, 10, 140, 110]], track=[visit])
-    assert len(counter._tally.ended) <= 6
-    assert len(counter._going_on) == len(counter._gatherer._open) == 1
-    assert len(counter._tally._together) == 0
+    assert len(counter._ended.evidence) <= 6
+    assert len(counter._open) == len(counter._collector._open) == 1
+    assert len(counter._ended.together) == 0
     report = counter.finish()
     assert sum(one.box_count for one in report.tracklets) == 90 - 3 * report.retired
     assert any("bound memory" in remark for remark in report.remarks)

@@ -1,20 +1,21 @@
 """Recordings of which some frames cannot be read."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import ArrayLike
 
-from polypcount.corpus import Boxes, Video
-from polypcount.counting import CountingPoint, Procedure, count_procedure, count_with_detector, load_detector, view_of
-from polypcount.encoder import load_encoder
-from polypcount.errors import FileError
+import polypcount as pc
+from polypcount.corpus import Boxes
+from polypcount.counting import find_mask, open_recording
+from polypcount.detection import load_detector
+from polypcount.errors import DataError, FileError
 from polypcount.report import write_annotated
 from polypcount.video import open_source
 from polypcount.video.frames import Image
-from tests.counting.onnx_detectors import finder, with_square
+from tests.detection.onnx_detectors import finder, with_square
 
 FRAMES, BAD = 90, (0, 41, 89)
 
@@ -35,29 +36,39 @@ class Damaged:
             raise FileError("some frames cannot be read")
 
 
-def procedure(bad: tuple[int, ...] = BAD) -> Procedure:
-    return Procedure(Damaged(bad), Video("v", FRAMES, 25.0, 128, 96), Boxes.empty(), ())
+@pytest.fixture
+def damaged(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """A path that opens as such a recording."""
+
+    def path(bad: tuple[int, ...] = BAD) -> Path:
+        monkeypatch.setattr("polypcount.counting.recording.open_source", lambda _: Damaged(bad))
+        return Path("v.mp4")
+
+    return path
 
 
-def test_a_detector_count_goes_on_and_says_so(tmp_path: Path) -> None:
-    encoder = load_encoder(threads=1)
+def test_a_detector_count_goes_on_and_says_so(damaged: Callable[..., Path], tmp_path: Path) -> None:
     detector = load_detector(finder(tmp_path / "detector.onnx", "yolo-classes", (128, 96)))
-    report = count_with_detector(procedure(), detector, encoder, CountingPoint.of(encoder))
+    report = pc.count(damaged(), detector=detector)
     assert [(one.start_frame, one.stop_frame) for one in report.tracklets] == [(10, 60)]
-    assert "Of 90 frames 3 could not be read." in report.remarks
+    assert any("3 of 90 frames could not be read" in remark for remark in report.remarks)
     assert report.provenance.parameters["min_frames"] == 3
+    assert report.provenance.parameters["detector"]["file"] == "detector.onnx"
+    assert report.seconds["detect"] > 0
     with pytest.raises(FileError):
-        count_with_detector(procedure(tuple(range(FRAMES))), detector, encoder, CountingPoint.of(encoder))
+        pc.count(damaged(tuple(range(FRAMES))), detector=detector)
+    with pytest.raises(DataError, match="not both"):
+        pc.count(damaged(), Boxes.empty(), detector=detector)
 
 
-def test_the_view_is_found_on_what_can_be_read() -> None:
-    view_of(procedure())  # nothing is raised
-    assert view_of(procedure(tuple(range(FRAMES)))) is None
+def test_the_view_is_found_on_what_can_be_read(damaged: Callable[..., Path]) -> None:
+    mask = find_mask(open_recording(damaged()), pc.CountSettings())
+    assert mask is None or mask.view is not None
+    assert find_mask(open_recording(damaged(tuple(range(FRAMES)))), pc.CountSettings()) is None
 
 
-def test_an_annotated_video_repeats_the_frame_before(tmp_path: Path) -> None:
-    encoder = load_encoder(threads=1)
-    report = count_procedure(procedure(), encoder, CountingPoint.of(encoder))
+def test_an_annotated_video_repeats_the_frame_before(damaged: Callable[..., Path], tmp_path: Path) -> None:
+    report = pc.count(damaged(), Boxes.empty())
     write_annotated(report, Damaged(), tmp_path / "a.mp4")
     shown = dict(open_source(tmp_path / "a.mp4").frames(np.arange(FRAMES)))
     assert len(shown) == FRAMES

@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polypcount.counting.decide import certainty, decide, doubtful_pairs, interval
-from polypcount.counting.point import REPETITIONS, CountingPoint
+from polypcount.clustering import OperatingPoint
+from polypcount.counting.decide import REPETITIONS, Decision, PolypRange, certainty, doubtful_pairs, interval
+from polypcount.counting.decide import decide as decide_about
+from polypcount.counting.evidence import Evidence
 
-POINT = CountingPoint(
+POINT = OperatingPoint(
     method="temporal-agglomerative",
     parameters={"alpha": 1.0, "gamma": 1.0, "threshold": 0.8, "similarity": "cosine"},
     cannot_link=True,
@@ -22,6 +24,22 @@ POINT = CountingPoint(
 NONE = np.empty((0, 2), np.int64)
 
 
+def decide(
+    vectors: np.ndarray,
+    start: np.ndarray,
+    duration: float,
+    together: np.ndarray,
+    point: OperatingPoint,
+    polyp_range: PolypRange | None = None,
+) -> Decision:
+    """Decide about tracklets that have these vectors [n, 1 + draws, d] and start in these frames."""
+    evidence = [
+        Evidence(row, 0, int(frame), int(frame) + 1, 1, vector)
+        for row, (frame, vector) in enumerate(zip(start, vectors, strict=True))
+    ]
+    return decide_about(evidence, together, duration, point, polyp_range)
+
+
 def vectors_of(*angles: float, draws: int = 4) -> np.ndarray:
     """Unit vectors at these angles in degrees, every resample the same."""
     turned = np.deg2rad(angles)
@@ -30,7 +48,7 @@ def vectors_of(*angles: float, draws: int = 4) -> np.ndarray:
 
 
 def test_nothing_one_and_two() -> None:
-    nothing = decide(np.empty((0, 5, 2), np.float32), np.empty(0, np.int64), 0, NONE, POINT)
+    nothing = decide(np.empty((0, 5, 2), np.float32), np.empty(0, np.int64), 1, NONE, POINT)
     assert len(nothing.labels) == 0
     assert (nothing.low, nothing.high, nothing.pairs) == (0, 0, ())
     one = decide(vectors_of(0), np.array([3]), 100, NONE, POINT)
@@ -121,3 +139,33 @@ def test_the_interval_holds_the_count_and_most_repetitions() -> None:
     assert interval(counts, 3, 0.5) == (3, 3)
     assert interval(counts, 7, 0.5) == (3, 7)
     assert interval(np.empty(0, np.int32), 0, 0.9) == (0, 0)
+
+
+@pytest.mark.parametrize("wanted", range(1, 7))
+def test_a_given_number_of_polyps_is_met(wanted: int) -> None:
+    vectors, start = vectors_of(0, 3, 40, 47, 110, 180), np.arange(0, 60, 10)
+    decision = decide(vectors, start, 100, NONE, POINT, (wanted, wanted))
+    assert len(np.unique(decision.labels)) == wanted
+    assert (decision.low, decision.high, decision.unmet) == (wanted, wanted, "")
+
+
+def test_bounds_change_only_a_count_outside_them() -> None:
+    vectors, start = vectors_of(0, 3, 40, 47, 110, 180), np.arange(0, 60, 10)
+    free = decide(vectors, start, 100, NONE, POINT)
+    count = len(np.unique(free.labels))
+    assert np.array_equal(decide(vectors, start, 100, NONE, POINT, (1, None)).labels, free.labels)
+    assert len(np.unique(decide(vectors, start, 100, NONE, POINT, (count + 1, None)).labels)) == count + 1
+    assert len(np.unique(decide(vectors, start, 100, NONE, POINT, (1, count - 1)).labels)) == count - 1
+
+
+def test_a_number_that_cannot_be_met_says_why() -> None:
+    vectors, start = vectors_of(0, 0, 0), np.array([3, 3, 50])
+    many = decide(vectors, start, 100, NONE, POINT, (5, 5))
+    assert len(np.unique(many.labels)) == 3
+    assert "3 tracklets" in many.unmet
+    few = decide(vectors, start, 100, np.array([[0, 1]]), POINT, (1, 1))
+    assert len(np.unique(few.labels)) == 2
+    assert "one frame" in few.unmet
+    assert few.labels[0] != few.labels[1]
+    nothing = decide(np.empty((0, 5, 2), np.float32), np.empty(0, np.int64), 1, NONE, POINT, (2, 2))
+    assert "0 tracklets" in nothing.unmet

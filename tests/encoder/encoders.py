@@ -9,7 +9,13 @@ import torch
 from polypcount.encoder import Preprocessing, TrackletEncoder, new_encoder
 from polypcount.video import CropRule
 
-SMALL: dict[str, Any] = {"d": 16, "heads": 2, "ff": 32, "layers": 2, "preprocessing": Preprocessing(CropRule(size=40))}
+SMALL: dict[str, Any] = {
+    "d": 16,
+    "heads": 2,
+    "ff": 32,
+    "layers": 2,
+    "preprocessing": Preprocessing(crop=CropRule(size=40)),
+}
 FILES = ("encoder.safetensors", "frame.onnx", "sequence.onnx")
 
 

@@ -12,7 +12,6 @@ from PIL import Image
 
 from polypcount.corpus import Boxes, Corpus, FrameFiles, Polyp, Tracklets, Video
 from polypcount.encoder import Encoder, embed, load_encoder, save_encoder
-from polypcount.encoder import embed as embed_function
 from polypcount.errors import DataError, FileError
 from polypcount.tracking import link_tracklets
 from polypcount.video import open_video
@@ -48,10 +47,14 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     return Corpus(tuple(videos), Boxes(video, frame, xyxy, polyp=polyp), polyps, files=files)
 
 
-def plain(corpus: Corpus, tracklets: Tracklets, tracklet: int, encoder: Encoder, stride: int) -> NDArray[np.float32]:
+def plain(
+    corpus: Corpus, tracklets: Tracklets, tracklet: int, encoder: Encoder, stride: int | None
+) -> NDArray[np.float32]:
     """The vector of one tracklet, frame by frame."""
     rows = tracklets.rows(tracklet)
-    if len(rows[::stride]) >= 8:
+    if stride is None:
+        rows = rows[::2] if len(rows) > 32 else rows
+    elif len(rows[::stride]) >= 8:
         rows = rows[::stride]
     video = int(tracklets.video[tracklet])
     source = open_video(corpus.videos[video], corpus.files, video)
@@ -62,17 +65,42 @@ def plain(corpus: Corpus, tracklets: Tracklets, tracklet: int, encoder: Encoder,
     return np.asarray(encoder.encode_sequences(features[None], np.ones((1, len(features)), bool))[0])
 
 
-def test_vectors_equal_one_tracklet_at_a_time(corpus: Corpus, encoder: Encoder, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("stride", "crops"), [(None, 23 + 20 + 12), (4, 12 + 10 + 12), (1, 45 + 40 + 12)])
+def test_vectors_equal_one_tracklet_at_a_time(
+    corpus: Corpus, encoder: Encoder, tmp_path: Path, stride: int | None, crops: int
+) -> None:
     tracklets = link_tracklets(corpus.boxes)
     told: list[tuple[int, int]] = []
-    found = embed(corpus, tracklets, encoder, cache=tmp_path, progress=lambda d, t: told.append((d, t)))
+    found = embed(corpus, tracklets, encoder, stride=stride, cache=tmp_path, progress=lambda d, t: told.append((d, t)))
     assert len(found) == len(tracklets) == 3
     assert found.encoder == encoder.fingerprint
     for k in range(3):
         row = np.flatnonzero((found.video == tracklets.video[k]) & (found.start_frame == tracklets.start_frame[k]))[0]
-        assert found.vectors[row] == pytest.approx(plain(corpus, tracklets, k, encoder, 4), abs=1e-4)
-    assert told[-1] == (12 + 10 + 12, 12 + 10 + 12), "every fourth of 45 and 40, and all of 12"
+        assert found.vectors[row] == pytest.approx(plain(corpus, tracklets, k, encoder, stride), abs=1e-4)
+    assert told[-1] == (crops, crops)
+    assert found.provenance.parameters["looked_at"] == (stride or "count")
     assert found.together.tolist() == [[0, 1]]
+
+
+def test_vectors_of_frames_are_those_of_tracklets_of_one_frame(
+    corpus: Corpus, encoder: Encoder, tmp_path: Path
+) -> None:
+    tracklets = link_tracklets(corpus.boxes)
+    found = embed(corpus, tracklets, encoder, cache=tmp_path, min_frames=40, frames=True)
+    plain_vectors = embed(corpus, tracklets, encoder, cache=tmp_path, min_frames=40)
+    assert plain_vectors.frames is None
+    assert np.array_equal(found.vectors, plain_vectors.vectors)
+    assert found.frames is not None
+    assert np.bincount(found.frames.tracklet).tolist() == [23, 20]
+    assert found.frames.frame[found.frames.tracklet == 1].tolist() == list(range(20, 60, 2))
+    apart = np.full(len(corpus.boxes), -1)
+    rows = tracklets.rows(1)[::2]
+    apart[rows] = np.arange(len(rows))
+    alone = embed(corpus, Tracklets.gather(corpus.boxes, apart), encoder, cache=tmp_path)
+    assert found.frames.vectors[found.frames.tracklet == 1] == pytest.approx(alone.vectors, abs=1e-5)
+    nothing = embed(corpus, tracklets, encoder, cache=tmp_path, min_frames=1000, frames=True)
+    assert nothing.frames is not None
+    assert len(nothing.frames.frame) == 0
 
 
 def test_features_are_kept(corpus: Corpus, encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,7 +123,7 @@ def test_features_are_kept(corpus: Corpus, encoder: Encoder, tmp_path: Path, mon
     kept[0].write_bytes(b"damaged")
     embed(corpus, tracklets, encoder, cache=tmp_path)
     assert len(opened) == 1
-    embed(corpus, tracklets, encoder, cache=tmp_path, stride=2)
+    embed(corpus, tracklets, encoder, cache=tmp_path, stride=3)
     assert len(opened) == 2, "other frames of the first video, the same of the second"
 
 
@@ -126,10 +154,13 @@ def test_damaged_features_are_made_again(corpus: Corpus, encoder: Encoder, tmp_p
         assert np.array_equal(embed(corpus, tracklets, encoder, cache=tmp_path).vectors, expected)
 
 
-def test_a_long_tracklet_is_looked_at_evenly(corpus: Corpus, encoder: Encoder, tmp_path: Path) -> None:
+def test_a_long_tracklet_is_looked_at_evenly(
+    corpus: Corpus, encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importlib.import_module("polypcount.encoder.embed"), "_MOST", 9)
     told: list[tuple[int, int]] = []
     tracklets = link_tracklets(corpus.boxes)
-    embed(corpus, tracklets, encoder, stride=1, most=9, cache=tmp_path, progress=lambda d, t: told.append((d, t)))
+    embed(corpus, tracklets, encoder, stride=1, cache=tmp_path, progress=lambda d, t: told.append((d, t)))
     assert told[-1] == (27, 27)
 
 
@@ -143,9 +174,11 @@ def test_short_tracklets_can_be_left_out(corpus: Corpus, encoder: Encoder, tmp_p
 
 def test_bad_input(corpus: Corpus, encoder: Encoder, tmp_path: Path) -> None:
     tracklets = link_tracklets(corpus.boxes)
-    with pytest.raises(DataError, match="stride and least must be at least 1"):
-        embed_function(corpus, tracklets, encoder, stride=0)
-    with pytest.raises(FileError, match=r"features cannot be kept there .* POLYPCOUNT_CACHE moves the cache"):
+    with pytest.raises(DataError, match="stride must be at least 1"):
+        embed(corpus, tracklets, encoder, stride=0)
+    with pytest.raises(DataError, match="without a stride"):
+        embed(corpus, tracklets, encoder, stride=4, frames=True)
+    with pytest.raises(FileError, match=r"cannot be written: .* POLYPCOUNT_CACHE moves the cache"):
         embed(corpus, tracklets, encoder, cache=Path(str(corpus.videos[1].source)) / "x3.png")
     other = Corpus(corpus.videos, corpus.boxes.take(np.arange(40)), corpus.polyps)
     with pytest.raises(DataError, match="the tracklets are not of this corpus"):
@@ -176,17 +209,17 @@ def test_the_command(polypcount: Run, corpus: Corpus, encoder: Encoder, tmp_path
     env = {"POLYPCOUNT_CACHE": str(tmp_path / "cache")}
     done = polypcount("embed", folder, "--encoder", encoder.folder, "--out", out, env=env)
     assert done.returncode == 0, done.stderr
-    assert "2 tracklets of at least 30 boxes, of 3; 22 crops" in done.stdout
+    assert "2 tracklets of at least 30 boxes, of 3; 43 crops" in done.stdout
     assert "2 of 3 polyps own a tracklet that is long enough" in done.stdout
     none = polypcount(
         "embed", folder, "--encoder", encoder.folder, "--out", out, "--force", "--min-frames", 99, env=env
     )
     assert none.returncode == 2
-    assert "none of 3 tracklets has 99 boxes, see --min-frames" in none.stderr
+    assert "none of 3 tracklets has 99 boxes (--min-frames)" in none.stderr
     again = polypcount("embed", folder, "--encoder", encoder.folder, "--out", out, env=env)
     assert again.returncode == 2
-    assert "exists already; choose another name, or replace it with --force" in again.stderr
+    assert "exists already; choose another name, or replace it (--force)" in again.stderr
     wrong = polypcount("embed", folder, "--encoder", tmp_path, "--out", tmp_path / "b.npz", env=env)
     assert wrong.returncode == 2
-    assert "is not an encoder folder" in wrong.stderr
+    assert "holds no encoder" in wrong.stderr
     assert wrong.stderr.count("\n") == 1

@@ -1,7 +1,6 @@
-"""Engines against torch, int8 against fp32, and what is refused."""
+"""Engines against torch, which one is taken, and what is refused."""
 
 import importlib.util
-import logging
 import shutil
 import subprocess
 import sys
@@ -12,41 +11,32 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from polypcount.corpus import Corpus, Tracklets
-from polypcount.encoder import Encoder, embed, features, int8, load_encoder, load_torch, new_encoder, save_encoder
+from polypcount.corpus import Corpus
+from polypcount.encoder import (
+    embed,
+    engine_onnx,
+    engine_openvino,
+    features,
+    folder,
+    load_encoder,
+    load_torch,
+    save_encoder,
+)
 from polypcount.encoder.engines import ENGINES
 from polypcount.errors import DataError, FileError, PolypcountError
-from polypcount.importers import read_corpus
 from polypcount.offline import import_offline
 from polypcount.tracking import link_tracklets
-from tests.conftest import DATA, Run
 from tests.encoder.encoders import make
 from tests.encoder.test_embed import corpus as corpus  # a fixture
 from tests.encoder.test_folder import check_against_torch, inputs, outputs
 from tests.encoder.test_folder_refusals import forge, model_file
-
-SAME = ("onnx", "torch", "openvino")
 
 
 def random_crops(n: int = 24) -> NDArray[np.uint8]:
     return np.random.default_rng(1).integers(0, 256, (n, 40, 40, 3), dtype=np.uint8)
 
 
-def quantised(folder: Path, cache: Path, crops: NDArray[np.uint8] | None = None, about: str = "these") -> Encoder:
-    """crops: None where none may be asked for."""
-
-    def cut() -> NDArray[np.uint8]:
-        assert crops is not None, "the kept model was not taken"
-        return crops
-
-    return int8.calibrated(load_encoder(folder, engine="openvino-int8", threads=1), cut, [about], cache)
-
-
-def cosine(a: NDArray[np.float32], b: NDArray[np.float32]) -> NDArray[np.float64]:
-    return np.array([np.dot(x, y) / np.sqrt(np.dot(x, x) * np.dot(y, y)) for x, y in zip(a, b, strict=True)])
-
-
-@pytest.mark.parametrize("engine", SAME)
+@pytest.mark.parametrize("engine", ENGINES[1:])
 @pytest.mark.parametrize("settings", [{}, {"positions": True}, {"pooling": "mean"}])
 def test_engines_agree_with_torch(tmp_path: Path, engine: str, settings: dict[str, Any]) -> None:
     save_encoder(make(**settings), tmp_path)
@@ -64,7 +54,7 @@ def test_engines_agree_with_torch(tmp_path: Path, engine: str, settings: dict[st
 
 
 def test_results_are_not_overwritten_by_the_next_call(original: Path) -> None:
-    for engine in SAME:
+    for engine in ENGINES[1:]:
         encoder = load_encoder(original, threads=1, engine=engine)
         first, vectors = outputs(encoder)
         kept = first.copy(), vectors.copy()
@@ -96,7 +86,7 @@ def test_cuda_is_taken_where_onnxruntime_has_it(original: Path, monkeypatch: pyt
 
 
 def test_unknown_engine_is_refused(original: Path) -> None:
-    with pytest.raises(DataError, match="engine must be one of onnx, torch, openvino, openvino-int8, found 'tpu'"):
+    with pytest.raises(DataError, match="engine must be one of auto, onnx, openvino, torch, found 'tpu'"):
         load_encoder(original, engine="tpu")
 
 
@@ -105,7 +95,6 @@ def test_unknown_engine_is_refused(original: Path) -> None:
     [
         ("torch", "torch", r"polypcount\[train\]"),
         ("openvino", "openvino", r"polypcount\[fast\]"),
-        ("openvino-int8", "nncf", r"polypcount\[fast\]"),
     ],
 )
 def test_missing_package_is_one_line(
@@ -121,8 +110,8 @@ def test_missing_package_is_one_line(
 
 def test_openvino_sends_nothing_and_is_not_imported_unasked(original: Path) -> None:
     program = (
-        "import sys; from polypcount.encoder import load_encoder, embed; import polypcount.encoder.int8\n"
-        "assert not {'openvino', 'nncf', 'torch'} & set(sys.modules)\n"
+        "import sys; from polypcount.encoder import load_encoder, embed\n"
+        "assert not {'openvino', 'torch'} & set(sys.modules)\n"
         f"load_encoder({str(original)!r}, engine='openvino', threads=1)\n"
         "assert 'openvino' in sys.modules and 'torch' not in sys.modules\n"
         "assert not [name for name in sys.modules if name.startswith('openvino_telemetry')]"
@@ -173,129 +162,14 @@ def test_a_shape_that_shows_only_in_the_result_is_refused(original: Path) -> Non
             call()
 
 
-def test_int8_is_calibrated_measured_and_kept(
-    original: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
-) -> None:
-    crops = random_crops()
-    raw = load_encoder(original, engine="openvino-int8", threads=1)
-    assert raw.needs_calibration
-    with pytest.raises(DataError, match="is calibrated with crops before it encodes them"):
-        raw.encode_frames(crops)
-    with caplog.at_level(logging.INFO, logger="polypcount"):
-        first = quantised(original, tmp_path, crops)
-    exact = load_encoder(original, engine="openvino", threads=1).encode_frames(crops)
-    found = first.encode_frames(crops)
-    assert not np.allclose(found, exact, atol=1e-4), "it would not be int8"
-    assert first.calibration is not None
-    assert not first.needs_calibration
-    measured = cosine(exact, found)
-    assert first.calibration.crops == len(crops)
-    assert first.calibration.mean_cosine == pytest.approx(measured.mean(), abs=1e-6)
-    assert first.calibration.lowest_cosine == pytest.approx(measured.min(), abs=1e-6)
-    assert measured.min() > 0.99
-    assert f"int8: cosine to fp32 on {len(crops)} crops: mean {measured.mean():.4f}" in caplog.text
-    assert capfd.readouterr().out == "", "progress bars of NNCF"
-
-    again = quantised(original, tmp_path)
-    assert again.calibration == first.calibration
-    np.testing.assert_array_equal(again.encode_frames(crops), found)
-    _, features, mask = inputs()
-    np.testing.assert_allclose(
-        again.encode_sequences(features, mask), load_encoder(original).encode_sequences(features, mask), atol=1e-4
-    )
-
-
-def test_damaged_or_other_int8_models_are_replaced(original: Path, tmp_path: Path) -> None:
-    crops = random_crops(6)
-    quantised(original, tmp_path, crops)
-    (file,) = tmp_path.glob("*.npz")
-    content = file.read_bytes()
-    flipped = bytearray(content)
-    flipped[len(content) // 2] ^= 1
-    for damage in (b"", content[: len(content) // 2], bytes(flipped)):
-        file.write_bytes(damage)
-        with pytest.raises(AssertionError, match="the kept model was not taken"):
-            quantised(original, tmp_path)
-    quantised(original, tmp_path, crops)
-    quantised(original, tmp_path)
-    with pytest.raises(AssertionError, match="the kept model was not taken"):
-        quantised(original, tmp_path, about="other crops")
-    file.rename(tmp_path / "elsewhere.npz")
-    other = quantised(original, tmp_path, crops, about="other crops")
-    assert other.calibration is not None
-    (tmp_path / "elsewhere.npz").rename(tmp_path / f"{other.calibration.key}.npz")
-    with pytest.raises(AssertionError, match="the kept model was not taken"):
-        quantised(original, tmp_path, about="other crops")
-
-
-def test_the_better_of_two_ways_is_taken(
-    original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """As on a processor where sums of 8 bits overflow."""
-    crops = random_crops(6)
-    real, tried = int8._quantise, []
-
-    def overflowing(encoder: Encoder, exact: Any, crops: NDArray[np.uint8], bits: int) -> Any:
-        tried.append(bits)
-        return real(encoder, exact, crops[:1] // 100 if bits == worse else crops, bits)
-
-    monkeypatch.setattr(int8, "_quantise", overflowing)
-    for worse, limit, bits in ((8, 0.9999999, 7), (7, 0.9999999, 8), (0, -1.0, 8)):
-        monkeypatch.setattr(int8, "_GOOD_COSINE", limit)
-        tried.clear()
-        found = quantised(original, tmp_path / str(worse), crops).calibration
-        assert found is not None
-        assert found.weight_bits == bits
-        assert tried == ([8, 7] if worse else [8])
-    assert "int8 changes the features of" in caplog.text
-
-
-def test_a_model_that_cannot_be_quantised_is_one_line(
-    original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    nncf = import_offline("nncf")
-
-    def fail(*_: object, **__: object) -> None:
-        raise RuntimeError("no such operation\nat somewhere")
-
-    monkeypatch.setattr(nncf, "quantize", fail)
-    with pytest.raises(
-        PolypcountError, match=r"cannot be brought to int8: no such operation; use the engine openvino$"
-    ):
-        quantised(original, tmp_path, random_crops(2))
-    assert not list(tmp_path.iterdir())
-
-
-def test_only_int8_is_calibrated(original: Path, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="only the engine openvino-int8 is calibrated, found onnx"):
-        int8.calibrated(load_encoder(original), random_crops, [], tmp_path)
-
-
-def test_cosine_of_rows_of_zeros() -> None:
-    a = np.array([[3, 4], [0, 0], [0, 0], [1, 0]], np.float32)
-    b = np.array([[6, 8], [0, 0], [1, 1], [0, 2]], np.float32)
-    np.testing.assert_allclose(int8._cosine(a, b), [1, 1, 0, 0])
-
-
 def test_features_of_engines_do_not_mix(corpus: Corpus, original: Path, tmp_path: Path) -> None:
     tracklets = link_tracklets(corpus.boxes)
     found = {}
-    for number, engine in enumerate(ENGINES):
+    for number, engine in enumerate(ENGINES[1:]):
         found[engine] = embed(corpus, tracklets, load_encoder(original, threads=1, engine=engine), cache=tmp_path)
         assert len(list(tmp_path.glob("*.npy"))) == 2 * (number + 1)
         assert found[engine].provenance.parameters["engine"] == engine
-    for engine in SAME:
         np.testing.assert_allclose(found[engine].vectors, found["onnx"].vectors, atol=1e-4)
-        assert found[engine].provenance.parameters["calibration"] is None
-    calibration = found["openvino-int8"].provenance.parameters["calibration"]
-    assert calibration["crops"] == 12 + 10 + 12, "all that are looked at, since they are few"
-    assert np.abs(found["openvino-int8"].vectors - found["onnx"].vectors).max() > 1e-4
-    assert cosine(found["openvino-int8"].vectors, found["onnx"].vectors).min() > 0.98
-    again = embed(corpus, tracklets, load_encoder(original, threads=1, engine="openvino-int8"), cache=tmp_path)
-    np.testing.assert_array_equal(again.vectors, found["openvino-int8"].vectors)
-    assert len(list((tmp_path / "int8").glob("*.npz"))) == 1
-    nothing = load_encoder(original, threads=1, engine="openvino-int8")
-    assert len(embed(corpus, tracklets, nothing, cache=tmp_path, min_frames=1000)) == 0
 
 
 def test_features_are_taken_from_the_right_piece(tmp_path: Path) -> None:
@@ -308,45 +182,52 @@ def test_features_are_taken_from_the_right_piece(tmp_path: Path) -> None:
     for rows in ([0, 9, 10, 19, 20, 24], [24, 3, 12], [5], []):
         np.testing.assert_array_equal(kept.take(np.array(rows, int)), values[rows])
     np.save(files[1], values)
-    with pytest.raises(FileError, match=r"1\.npy has gone or was changed while it was used; run again"):
+    with pytest.raises(FileError, match=r"1\.npy was removed or changed while it was used"):
         kept.take(np.array([3, 12]))
     files[1].unlink()
-    with pytest.raises(FileError, match=r"1\.npy has gone or was changed"):
+    with pytest.raises(FileError, match=r"1\.npy was removed or changed"):
         kept.take(np.array([12]))
     kept.take(np.array([3]))
 
 
-def test_the_command_tells_what_int8_costs(polypcount: Run, corpus: Corpus, original: Path, tmp_path: Path) -> None:
-    folder, out = corpus.save(tmp_path / "corpus"), tmp_path / "vectors.parquet"
-    env = {"POLYPCOUNT_CACHE": str(tmp_path / "cache")}
-    told = polypcount("embed", folder, "--encoder", original, "--out", out, "--engine", "openvino-int8", env=env)
-    assert told.returncode == 0, told.stderr
-    assert "22 crops, " in told.stdout
-    assert "int8: cosine to fp32 on 22 crops: mean 0.9" in told.stdout
-    assert told.stdout.count("\n") == 3
-    assert len(list((tmp_path / "cache" / "int8").glob("*.npz"))) == 1
-    wrong = polypcount("embed", folder, "--encoder", original, "--out", tmp_path / "b.npz", "--engine", "x", env=env)
-    assert wrong.returncode == 2
-    assert wrong.stderr == "polypcount: engine must be one of onnx, torch, openvino, openvino-int8, found 'x'\n"
+@pytest.fixture
+def free_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("POLYPCOUNT_ENGINE")
 
 
-def test_int8_of_real_crops_is_near(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lite0 with its ImageNet weights on CVC-ClinicDB, one tracklet for each sequence."""
-    folder = DATA / "cvc-clinicdb"
-    if not folder.is_dir():
-        pytest.skip("CVC-ClinicDB is not there")
-    monkeypatch.setattr(int8, "MOST_CROPS", 60)
-    real = read_corpus("cvc-clinicdb", folder)
-    real = real.select(videos=[video.id for video in real.videos[:12]])
-    sequences = Tracklets.gather(real.boxes, real.boxes.polyp)
-    save_encoder(new_encoder("lite0"), tmp_path / "encoder")
-    found = {
-        engine: embed(real, sequences, load_encoder(tmp_path / "encoder", engine=engine), cache=tmp_path / "cache")
-        for engine in ("openvino", "openvino-int8")
-    }
-    near = cosine(found["openvino"].vectors, found["openvino-int8"].vectors)
-    assert len(near) == 12
-    assert near.min() > 0.99, f"mean {near.mean():.4f}, lowest {near.min():.4f}"
-    calibration = found["openvino-int8"].provenance.parameters["calibration"]
-    assert calibration["crops"] == 60
-    assert calibration["mean_cosine"] > 0.99
+@pytest.mark.usefixtures("free_choice")
+def test_openvino_is_taken_where_it_gives_the_vectors_of_onnx(original: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = load_encoder(original, threads=1)
+    assert encoder.engine == "openvino"
+    real = folder._trial
+    other = {"onnx": 0.0, "openvino": 1.1e-4}
+    monkeypatch.setattr(folder, "_trial", lambda encoder: real(encoder) + other[encoder.engine])
+    assert load_encoder(original, threads=1).engine == "onnx"
+    monkeypatch.setattr(folder, "_trial", lambda encoder: np.array([np.nan]))
+    assert load_encoder(original, threads=1).engine == "onnx"
+
+
+@pytest.mark.usefixtures("free_choice")
+def test_onnx_is_taken_where_openvino_cannot_be(original: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("no such operation")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(engine_openvino, "_compiled", fail)
+        assert load_encoder(original, threads=1).engine == "onnx"
+    open_session = engine_onnx.open_session
+    with monkeypatch.context() as patched:
+        patched.setattr(engine_onnx, "best_providers", lambda: ["CUDAExecutionProvider", "CPUExecutionProvider"])
+        patched.setattr(engine_onnx, "open_session", lambda *arguments: open_session(*arguments[:4]))
+        assert load_encoder(original, threads=1).engine == "onnx", "a GPU is faster"
+    monkeypatch.setattr(importlib.util, "find_spec", lambda *_: None)
+    assert load_encoder(original, threads=1).engine == "onnx"
+
+
+def test_the_environment_decides_where_the_caller_does_not(original: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POLYPCOUNT_ENGINE", "torch")
+    assert load_encoder(original).engine == "torch"
+    assert load_encoder(original, engine="onnx").engine == "onnx"
+    monkeypatch.setenv("POLYPCOUNT_ENGINE", "tpu")
+    with pytest.raises(DataError, match="found 'tpu'"):
+        load_encoder(original)

@@ -97,9 +97,9 @@ def test_kernel_sizes_and_parameter_count_are_those_of_lite0() -> None:
 
 
 def clinic_crops(folder: Path, size: int = 128) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
-    """Crops uint8[n, size, size, 3] of 1.5 times the mask's box, their frame numbers and sequences."""
+    """Crops uint8[n, size, size, 3] of 1.5 times the mask's box, of every third frame; frame numbers; sequences."""
     with (folder / "sequences.csv").open(encoding="utf-8") as file:
-        rows = [(int(row["frame"]), int(row["sequence"])) for row in csv.DictReader(file)]
+        rows = [(int(row["frame"]), int(row["sequence"])) for row in csv.DictReader(file)][::3]
     crops = []
     for frame, _ in rows:
         y, x = np.nonzero(np.asarray(Image.open(folder / "Ground Truth" / f"{frame}.png").convert("L")) > 127)
@@ -131,8 +131,8 @@ def test_published_weights_find_the_same_polyp_again() -> None:
     similarity = directions @ directions.T
     similarity[np.abs(frames[:, None] - frames) <= 8] = -np.inf
     found = (sequences[similarity.argmax(axis=1)] == sequences).mean()
-    # Found: 0.627. A wrong port is lower: 0.608 with the usual epsilon of 1e-5, 0.564 with symmetric padding.
-    assert found > 0.615
+    # Found: 0.583. A wrong port is lower: 0.554 with the usual epsilon of 1e-5, 0.475 with symmetric padding.
+    assert found > 0.57
 
 
 def test_installed_weights_have_the_published_names() -> None:

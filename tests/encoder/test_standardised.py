@@ -11,7 +11,7 @@ from polypcount.encoder import Preprocessing, load_backbone, load_encoder, save_
 from polypcount.errors import DataError
 from polypcount.video import CropRule
 
-IMAGES = Preprocessing(CropRule(size=40))
+IMAGES = Preprocessing(crop=CropRule(size=40))
 
 
 def random_features(n: int = 50, f: int = 32) -> NDArray[np.float32]:
@@ -60,10 +60,12 @@ def test_training_features_have_mean_0_and_deviation_1() -> None:
     np.testing.assert_allclose(found.std(axis=0), 1, rtol=1e-5)
 
 
-def test_lite0_of_1280_numbers_is_saved_and_run(tmp_path: Path) -> None:
+def test_lite0_of_1280_numbers_and_an_odd_image_size_is_saved_and_run(tmp_path: Path) -> None:
     training = random_features(n=60, f=1280)
-    encoder = standardised_encoder(load_backbone("lite0", weights=False), training, IMAGES)
+    odd = Preprocessing(crop=CropRule(size=57))
+    encoder = standardised_encoder(load_backbone("lite0", weights=False), training, odd)
     saved = load_encoder(save_encoder(encoder, tmp_path), threads=1)
+    assert saved.encode_frames(np.zeros((2, 57, 57, 3), np.uint8)).shape == (2, 1280)
     file = tmp_path / saved.description["model"] / "sequence.onnx"
     assert 4 * 1280**2 < file.stat().st_size < 4 * 1280**2 + 20_000
     clip = random_features(n=5, f=1280)
@@ -94,11 +96,10 @@ def test_a_backbone_by_name() -> None:
 def test_features_that_cannot_be_standardised_are_refused() -> None:
     features, backbone = random_features(), load_backbone("tiny")
     for bad, message in (
-        (features[:, :31], r"features must be float32\[n, 32\], found float32\[50, 31\]"),
-        (features[0], r"features must be float32\[n, 32\], found float32\[32\]"),
-        (features.astype(int), r"features must be float32\[n, 32\], found int64\[50, 32\]"),
-        (features[:0], "at least 2 images, found 0"),
-        (features[:1], "at least 2 images, found 1"),
+        (features[:, :31], r"features must be .* found float32\[50, 31\]"),
+        (features[0], r"features must be .* found float32\[32\]"),
+        (features.astype(int), r"features must be .* found int64\[50, 32\]"),
+        (features[:1], r"n at least 2, found float32\[1, 32\]"),
         (np.repeat(features[:1], 9, axis=0), "must differ between images, found the same for all"),
         (np.where(features > 5, np.nan, features), "must be finite"),
     ):

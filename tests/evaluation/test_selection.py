@@ -32,7 +32,7 @@ def plain_choice(fr: list[Fraction], fpr: list[Fraction], target: Fraction, rule
     return points[(len(points) - 1) // 2]
 
 
-@settings(max_examples=400)
+@settings(max_examples=120)
 @given(
     points=st.lists(st.tuples(st.fractions(1, 5, max_denominator=3), SMALL), min_size=1, max_size=30),
     target=st.sampled_from([Fraction(1, 20), Fraction(1, 7), Fraction(1, 2), Fraction(1)]),
@@ -79,7 +79,6 @@ def test_the_front_has_what_no_other_point_beats() -> None:
     ("fr", "fpr", "target", "rule", "message"),
     [
         ([1.0], [0.0], 0.05, "best", "must be one of closest, budget, found 'best'"),
-        ([1.0], [0.0], 0, "closest", "target FPR must be above 0 and at most 1, found 0"),
         ([1.0], [np.nan], 0.05, "closest", "no operating point can be chosen"),
         ([], [], 0.05, "closest", "no operating point can be chosen"),
     ],

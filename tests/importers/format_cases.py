@@ -36,10 +36,10 @@ def rows(corpus: Corpus) -> list[Row]:
 
 
 def refused(format: str, path: Path, *parts: str, **settings: Any) -> None:
-    """Assert that reading fails with one line that has all these parts."""
+    """Assert that reading fails with one line that has all these parts, or with settings that mend it."""
     with pytest.raises(FileError) as caught:
         read(format, path, **settings)
-    message = str(caught.value)
+    message = " ".join([str(caught.value), *caught.value.mend])
     assert "\n" not in message
     for part in parts:
         assert part in message, message

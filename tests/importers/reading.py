@@ -7,8 +7,8 @@ from polypcount.importers import read_corpus
 
 
 def read(name: str, path: Path, **options: object) -> Corpus:
-    """Import without the cache."""
-    return read_corpus(name, path, cache=False, **options)  # type: ignore[arg-type]
+    """Import without the cache, in this process."""
+    return read_corpus(name, path, cache=False, **{"processes": 1, **options})  # type: ignore[arg-type]
 
 
 def real_colon_corpus(path: Path, **options: object) -> Corpus:

@@ -9,9 +9,8 @@ import pytest
 
 from polypcount.corpus import check
 from polypcount.errors import FileError
-from polypcount.importers.one_polyp import tracks_by_overlap
-from polypcount.importers.problems import Problems
-from polypcount.importers.rows import Rows
+from polypcount.importers.datasets.one_polyp import tracks_by_overlap
+from polypcount.importers.reading import BoxRows, Problems
 from polypcount.tracking import link_tracklets
 
 from ..conftest import DATA
@@ -38,8 +37,7 @@ def test_ldpolypvideo(tmp_path: Path) -> None:
 def test_ldpolypvideo_several_boxes_are_reported_and_can_be_separated(tmp_path: Path) -> None:
     corpus = imported("ldpolypvideo", ldpolypvideo(tmp_path))
     assert remarks(corpus) == [
-        "video ldpolypvideo-101: several boxes in 2 frames, though it counts as one polyp "
-        "(--split-tracks separates them)"
+        "video ldpolypvideo-101: several boxes in 2 frames, though it counts as one polyp (split_tracks separates them)"
     ]
     split = imported("ldpolypvideo", tmp_path, split_tracks=True)
     mine = split.boxes.of_video(1)
@@ -78,7 +76,7 @@ def test_ldpolypvideo_boxes_out_of_the_image_and_without_images(tmp_path: Path) 
     [
         ("", r"1\.txt:1: the number of boxes is expected"),
         ("1 2 3 4\n", r"1\.txt:1: the number of boxes is expected"),
-        ("2\n1 2 30 40\n", r"1\.txt:1: 2 boxes are announced, 1 follow"),
+        ("2\n1 2 30 40\n", r"1\.txt:1: the number of boxes is expected .* 1 follow"),
         ("1\n1 2 30\n", r"1\.txt:2: four numbers are expected, found '1 2 30'"),
         ("1\n\n1 2 x 40\n", r"1\.txt:3: four numbers are expected"),
         ("1\n30 2 1 40\n", r"1\.txt:2: the box must have x1 < x2"),
@@ -218,7 +216,7 @@ def test_polypsset(tmp_path: Path) -> None:
     ]
     assert [polyp.id for polyp in corpus.polyps] == ["polypsset-val-10", "polypsset-test-10"]
     assert frames_and_boxes(corpus, "polypsset-val-10") == [(0, [10, 20, 50, 60]), (2, [12, 20, 52, 60])]
-    assert remarks(corpus) == ["train2019 is left out: its frames belong to no sequence (--train2019 imports them)"]
+    assert remarks(corpus) == ["train2019 is left out: its frames belong to no sequence (train2019 imports them)"]
     assert corpus.videos[0].source == str(tmp_path / "val2019" / "Image" / "10")
 
 
@@ -247,7 +245,7 @@ def test_polypsset_frame_without_an_image(tmp_path: Path) -> None:
 
 
 def test_tracks_follow_the_best_overlap() -> None:
-    rows = Rows(Problems())
+    rows = BoxRows(Problems())
     for frame, x in ((0, 0), (0, 6), (1, 5), (1, 1), (2, 7)):
         rows.add("x", frame, (x, 0, x + 10, 10))
     assert tracks_by_overlap(rows) == [0, 1, 1, 0, 1]
@@ -272,3 +270,41 @@ def test_hidden_files_are_passed_over_and_names_may_have_spaces(tmp_path: Path) 
     write(root / "TrainValid" / "Images" / "1" / "._1.jpg", "junk")
     os.mkdir(root / "videos without polyps")
     assert len(imported("ldpolypvideo", root).boxes) == 7
+
+
+def test_names_without_numbers_are_in_their_order(tmp_path: Path) -> None:
+    root = ldpolypvideo(tmp_path)
+    for kind, suffix in (("Images", "jpg"), ("Annotations", "txt")):
+        for number, name in enumerate("abc", 1):
+            folder = root / "TrainValid" / kind / "1"
+            (folder / f"{number}.{suffix}").rename(folder / f"{name}.{suffix}")
+    corpus = imported("ldpolypvideo", root)
+    assert [frame for frame, _ in frames_and_boxes(corpus, "ldpolypvideo-1")] == [0, 1, 2]
+    assert "video 1: file names have no numbers, so their order is taken" in remarks(corpus)
+    write(root / "TrainValid" / "Annotations" / "1" / "d.txt", "0\n")
+    with pytest.raises(FileError, match=r"d\.txt: no image has this name"):
+        imported("ldpolypvideo", root)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("sun", "no case folders"),
+        ("polypsset", "neither val2019"),
+        ("cvc-clinicdb", "Original"),
+        ("stills", "no images"),
+    ],
+)
+def test_an_empty_folder_is_no_dataset(name: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(FileError, match=message):
+        imported(name, tmp_path)
+
+
+def test_two_texts_for_a_case_and_folders_nested_too_deep(tmp_path: Path) -> None:
+    root = sun(tmp_path / "sun")
+    write(root / "again" / "annotation_txt" / "case1.txt", "")
+    with pytest.raises(FileError, match="are for the same case; keep one"):
+        imported("sun", root)
+    (tmp_path / "deep" / "/".join("d" * 40)).mkdir(parents=True)
+    with pytest.raises(FileError, match="nested more than"):
+        imported("sun", tmp_path / "deep")

@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 from polypcount.corpus import Corpus
 from polypcount.errors import FileError, PolypcountError
 from polypcount.importers import read_corpus
-from polypcount.importers.problems import Problems
-from polypcount.importers.real_colon_frames import FrameReader
-from polypcount.importers.xml import parse
+from polypcount.importers.datasets.real_colon_frames import FrameReader
+from polypcount.importers.reading import Problems, parse
 
 from .miniatures import (
     LESION_INFO,
@@ -34,7 +33,7 @@ from .miniatures import (
     write,
 )
 
-EXAMPLES = int(os.environ.get("POLYPCOUNT_FUZZ", "60"))
+EXAMPLES = int(os.environ.get("POLYPCOUNT_FUZZ", "12"))
 QUICK = settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
 
 PIECES = ["", "\0", "NaN", "-1", "1e999", "99999999999999999999", "<", "&a;", "]]>", "<!DOCTYPE a>", "{", "[" * 500]

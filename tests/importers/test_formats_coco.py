@@ -130,7 +130,7 @@ def test_first_frame_and_box_and_video(tmp_path: Path) -> None:
     corpus = read("coco", path, first_frame=5, box="xyxy", video="case", fps=25.0, frame_count=9)
     assert rows(corpus) == [("case", 0, (10.0, 20.0, 30.0, 40.0), 1.0, None, -1)]
     assert (corpus.videos[0].fps, corpus.videos[0].frame_count) == (25.0, 9)
-    refused("coco", path, "images[0].file_name", "numbered from 6, found 5", "--first-frame", first_frame=6)
+    refused("coco", path, "images[0].file_name", "numbered from 6, found 5", "first_frame", first_frame=6)
     refused("coco", path, "images[0].file_name", "0 to 4, found 5", frame_count=5)
 
 
@@ -191,7 +191,7 @@ def test_options_for_one_video(tmp_path: Path) -> None:
 )
 def test_bad_annotation(tmp_path: Path, change: dict[str, Any], parts: tuple[str, ...]) -> None:
     path = save(tmp_path, one(change))
-    refused("coco", path, str(path), *parts, "--skip-bad")
+    refused("coco", path, str(path), *parts, "skip_bad")
     corpus = read("coco", path, skip_bad=True)
     assert len(corpus.boxes) == 0
     assert len(told(corpus, "left_out")) == 1
@@ -236,10 +236,9 @@ def test_bad_video(tmp_path: Path, videos: list[Any], part: str) -> None:
 @pytest.mark.parametrize(
     ("text", "part"),
     [
-        ("", ":1: not valid JSON"),
-        ("{", ":1: not valid JSON"),
-        ("[" * 100_000, "nested too deep"),
-        ("1" * 5000, "a number is too long"),
+        ("{", "boxes.json is not valid JSON: "),
+        ("[" * 100_000, "boxes.json is not valid JSON: maximum recursion depth"),
+        ("1" * 5000, "boxes.json is not valid JSON: Exceeds the limit"),
         ("[]", "coco-results"),
         ("3", "an object with images and annotations"),
         ('{"images": []}', "annotations must be a list, found None"),
@@ -299,3 +298,48 @@ def test_results_by_folder(tmp_path: Path) -> None:
 )
 def test_bad_results(tmp_path: Path, content: Any, part: str) -> None:
     refused("coco-results", save(tmp_path, content), part)
+
+
+@pytest.mark.parametrize(
+    ("polyp", "part"),
+    [
+        ({"id": "p", "video_id": 9}, "polyps[0]"),
+        ({"id": "p", "video_id": 1, "size_mm": -3}, "polyps[0].size_mm"),
+    ],
+)
+def test_bad_polyp(tmp_path: Path, polyp: dict[str, Any], part: str) -> None:
+    refused("coco", save(tmp_path, {**one({}), "videos": [{"id": 1}], "polyps": [polyp]}), part)
+
+
+@pytest.mark.parametrize(
+    ("content", "part"),
+    [
+        ([], "a list `frames`"),
+        ({"frames": [3]}, "frames[0]: a list of boxes"),
+        ({"frames": [[], [3]]}, "frames[1][0]: an object"),
+        ({"frames": [[{"bbox": [1, 2]}]]}, "frames[0][0].bbox"),
+        ({"frames": [[{"bbox": BOX, "polyp": 3}]]}, "frames[0][0]: track must be a whole number and polyp a text"),
+        ({"frames": [], "width": -4}, "boxes.json: width"),
+    ],
+)
+def test_bad_frames_json(tmp_path: Path, content: Any, part: str) -> None:
+    refused("frames-json", save(tmp_path, content), part)
+
+
+def test_frames_json(tmp_path: Path) -> None:
+    boxes = [{"bbox": [10, 20, 40, 60], "score": 0.5, "track": 3, "polyp": "p"}]
+    path = save(tmp_path, {"width": 64, "height": 48, "fps": 25, "frames": [[], boxes]})
+    corpus = read("frames-json", path)
+    assert rows(corpus) == [("boxes", 1, XYXY, 0.5, "p", 3)]
+    video = corpus.videos[0]
+    assert (video.frame_count, video.width, video.height, video.fps) == (2, 64, 48, 25.0)
+
+
+def test_what_needs_no_import_or_has_no_images(tmp_path: Path) -> None:
+    path = save(tmp_path, [{"image_id": 1, "bbox": BOX}])
+    (tmp_path / "empty").mkdir()
+    refused("coco-results", path, "holds no images", images=tmp_path / "empty")
+    read("coco-results", path).save(tmp_path / "corpus")
+    refused("coco-results", tmp_path / "corpus", "is a corpus already")
+    with pytest.raises(DataError, match="the id of a video must be a text"):
+        read("coco-results", path, video="")

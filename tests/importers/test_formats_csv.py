@@ -49,10 +49,10 @@ def test_only_a_header(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "part"),
     [
-        ("", ":1: the header lacks frame, x1, y1, x2, y2; known columns are video,frame,"),
-        ("frame,x1,y1,x2\n", ":1: the header lacks y2"),
-        ("frame,x1,y1,x2,y2,conf\n", ":1: there is no column 'conf'"),
-        ("frame,x1,y1,x2,y2,x1\n", ":1: the header names a column twice"),
+        ("", ":1: the header must have frame, x1, y1, x2, y2 and may have video, score, polyp, track"),
+        ("frame,x1,y1,x2\n", ":1: the header must have"),
+        ("frame,x1,y1,x2,y2,conf\n", ":1: the header must have"),
+        ("frame,x1,y1,x2,y2,x1\n", ":1: the header must have"),
         ('frame,x1,y1,x2,y2\n1,2,3,4,"5', ":2: not readable as CSV"),
     ],
 )

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from polypcount.importers import cvat
+from polypcount.importers.boxes import cvat
 from tests.importers.format_cases import read, refused, rows, told
 
 META = (
@@ -156,7 +156,7 @@ def test_bad_meta(tmp_path: Path) -> None:
     refused("cvat", save(tmp_path, task.format("x")), "meta/task/size: a whole number is expected, found 'x'")
     refused("cvat", save(tmp_path, task.format(10**12)), "meta: frame_count must be")
     several = "<meta><project><tasks><task/><task/></tasks></project></meta>"
-    refused("cvat", save(tmp_path, several), "export each task by itself", skip_bad=False)
+    refused("cvat", save(tmp_path, several), "export each by itself", skip_bad=False)
 
 
 def test_not_cvat(tmp_path: Path) -> None:

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from polypcount.corpus import Boxes, Corpus, Polyp, Video
 from polypcount.errors import PolypcountError
-from polypcount.importers import Options, box_csv, coco, coco_results, cvat, mot, voc, yolo
-from polypcount.importers.problems import Problems
-from polypcount.importers.work import Work
+from polypcount.importers import Options
+from polypcount.importers.boxes import box_csv, coco, coco_results, cvat, mot, voc, yolo
+from polypcount.importers.reading import Problems, Work
 
 EXAMPLES = settings(
-    max_examples=int(os.environ.get("POLYPCOUNT_FUZZ", "150")),
+    max_examples=int(os.environ.get("POLYPCOUNT_FUZZ", "25")),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 Read = Callable[[Path, Options, Work], Corpus]
@@ -126,7 +126,7 @@ def test_spoilt_files(case: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-@settings(EXAMPLES, max_examples=30)
+@settings(EXAMPLES, max_examples=10)
 @given(data=st.binary(max_size=200))
 def test_random_bytes(case: str, data: bytes) -> None:
     read_or_refuse(case, data)

@@ -41,7 +41,7 @@ def test_ids_and_conventions_override(tmp_path: Path) -> None:
     path = save(tmp_path / "case.txt", "0 3 10 20 30 40 1 1 1\n")
     corpus = read("mot", path, ids="track", first_frame=0, box="xyxy", video="v", width=64, height=48)
     assert rows(corpus) == [("v", 0, (10.0, 20.0, 30.0, 40.0), 1.0, None, 3)]
-    refused("mot", path, f"{path}:1", "numbered from 1, found 0", "--first-frame")
+    refused("mot", path, f"{path}:1", "numbered from 1, found 0", "first_frame")
 
 
 def test_sequence_folder(tmp_path: Path) -> None:

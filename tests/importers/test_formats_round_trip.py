@@ -1,5 +1,6 @@
 """What is written can be read back, by polypcount and by other programs."""
 
+import csv
 import dataclasses
 import os
 import tempfile
@@ -36,8 +37,11 @@ NASTY = [
     "gt",
     "a_1",
     "=",
+    "'=",
+    "-1+2",
+    "@x",
 ]
-EXAMPLES = settings(max_examples=int(os.environ.get("POLYPCOUNT_FUZZ", "25")))
+EXAMPLES = settings(max_examples=int(os.environ.get("POLYPCOUNT_FUZZ", "15")))
 
 
 @st.composite
@@ -194,6 +198,17 @@ def test_motmetrics_reads_our_mot(corpus: Corpus, tmp_path: Path) -> None:
     assert detections["Confidence"].tolist() == [0.3]
 
 
+def test_no_spreadsheet_takes_an_id_in_csv_for_a_formula(tmp_path: Path) -> None:
+    video = Video("=cmd()", 1, width=9, height=9)
+    corpus = Corpus((video,), Boxes([0], [0], [[-1, -2, 3, 4]], polyp=[0]), (Polyp("@sum", "=cmd()"),))
+    out = write_boxes(corpus, "csv", tmp_path / "out")
+    with (out / "boxes.csv").open(newline="") as file:
+        cells = list(csv.reader(file))[1]
+    assert not [cell for cell in cells if cell[:1] in "=+@" and cell]
+    assert cells[2] == "-1"
+    assert rows(read("csv", out / "boxes.csv")) == rows(corpus)
+
+
 def test_cvat_has_runs_and_copies(corpus: Corpus, tmp_path: Path) -> None:
     text = (write_boxes(corpus, "cvat", tmp_path / "out") / "one_1.xml").read_text()
     assert text.count("<track ") == 3
@@ -202,7 +217,9 @@ def test_cvat_has_runs_and_copies(corpus: Corpus, tmp_path: Path) -> None:
     assert "<name>one/1</name><size>8</size>" in text
 
 
-def test_yolo_needs_the_size(corpus: Corpus, tmp_path: Path) -> None:
+def test_what_cannot_be_written(corpus: Corpus, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="voc cannot be written; these can: coco, mot, yolo, cvat, csv"):
+        write_boxes(corpus, "voc", tmp_path / "out")
     bare = dataclasses.replace(corpus, videos=tuple(dataclasses.replace(v, width=None) for v in corpus.videos))
     with pytest.raises(DataError, match="video one/1: YOLO text needs the width and height"):
         write_boxes(bare, "yolo", tmp_path / "out")

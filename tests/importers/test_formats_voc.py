@@ -31,7 +31,7 @@ def test_one_video(tmp_path: Path) -> None:
     (video,) = corpus.videos
     assert (video.id, video.frame_count, video.width, video.height) == ("case", 13, 64, 48)
     assert rows(corpus) == [("case", 10, XYXY, 1.0, "case_4", -1), ("case", 2, XYXY, 1.0, "001-001_1", -1)]
-    assert "1 of 2 frames have another size than 64 x 48" in told(corpus, "remarks")[0]
+    assert "1 of 2 images have another size than 64 x 48" in told(corpus, "remarks")[0]
     tracked = read("voc", folder, ids="track", first_frame=2, box="xyxy-inclusive", video="v")
     inclusive = (10.0, 20.0, 41.0, 61.0)
     assert rows(tracked) == [("v", 0, inclusive, 1.0, None, 0), ("v", 8, inclusive, 1.0, None, 4)]

@@ -72,7 +72,7 @@ def test_size_from_images(tmp_path: Path) -> None:
 
 def test_size_from_description(tmp_path: Path) -> None:
     save(tmp_path / "v" / "1.txt", LINE)
-    refused("yolo", tmp_path, "1.txt: the size of the images is not known", "--size")
+    refused("yolo", tmp_path, "1.txt: the size of the images is not known", "width height images")
     save(tmp_path / "v" / "seqinfo.ini", "[Sequence]\nname=w\nimWidth=400\nimHeight=200\n")
     assert rows(read("yolo", tmp_path)) == [("w", 0, XYXY, 1.0, None, -1)]
 

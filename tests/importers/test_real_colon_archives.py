@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from polypcount.errors import FileError
-from polypcount.importers.real_colon_frames import FrameReader
+from polypcount.importers.boxes.voc import LARGEST_BYTES
 
 from .miniatures import archived, hostile_archive, real_colon, real_colon_xml, write
 from .reading import real_colon_corpus as imported
@@ -35,7 +35,7 @@ def test_hostile_archives_are_refused(tmp_path: Path) -> None:
         hostile_archive(path, name, kind)
         with pytest.raises(FileError, match=message):
             imported(tmp_path)
-    hostile_archive(path, "a/001-001_0.xml", content=b" " * (FrameReader.largest_bytes + 1))
+    hostile_archive(path, "a/001-001_0.xml", content=b" " * (LARGEST_BYTES + 1))
     with pytest.raises(FileError, match="is larger than"):
         imported(tmp_path)
     path.write_bytes(b"\x1f\x8b nothing")
@@ -49,11 +49,11 @@ def test_a_cut_off_or_damaged_archive_is_refused(tmp_path: Path) -> None:
     root = real_colon(tmp_path, {"001-001": 3}, frames=60)
     path = archived(root / "001-001_annotations")
     whole = path.read_bytes()
-    for length in range(10, len(whole) - 1, len(whole) // 40):
+    for length in range(10, len(whole) - 1, len(whole) // 8):
         path.write_bytes(whole[:length])
         with pytest.raises(FileError, match="cut short"):
             imported(root)
-    for place in range(60, len(whole), len(whole) // 40):  # after the header, which no checksum covers
+    for place in range(60, len(whole), len(whole) // 8):  # after the header, which no checksum covers
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
         with pytest.raises(FileError, match=str(path)):
             imported(root)
@@ -74,7 +74,7 @@ def test_archives_do_not_grow_without_bound(tmp_path: Path, monkeypatch: pytest.
     archived(root / "001-001_annotations")
     for limit in ("_MOST_MEMBERS", "_MOST_BYTES"):
         with monkeypatch.context() as patch:
-            patch.setattr(f"polypcount.importers.archive.{limit}", 5)
+            patch.setattr(f"polypcount.importers.reading.archive.{limit}", 5)
             with pytest.raises(FileError, match="has more than"):
                 imported(root)
 

@@ -8,7 +8,7 @@ from PIL import Image
 
 from polypcount.corpus import check
 from polypcount.errors import DataError, FileError
-from polypcount.importers.cvc_clinicdb import published_sequences
+from polypcount.importers.datasets.cvc_clinicdb import published_sequences
 
 from ..conftest import DATA
 from .miniatures import image, voc, write
@@ -89,10 +89,12 @@ def test_parts_of_a_mask_that_touch_at_a_corner_are_one(tmp_path: Path) -> None:
 def test_options_may_be_texts(tmp_path: Path) -> None:
     table = write(tmp_path / "s.csv", "frame,sequence\n24,x\n26,x\n27,y\n")
     assert len(imported("cvc-clinicdb", cvc(tmp_path / "d"), sequences=str(table)).videos) == 2
-    with pytest.raises(FileError, match="gone does not exist; it was given as --sequences"):
+    with pytest.raises(FileError, match="gone does not exist") as caught:
         imported("cvc-clinicdb", tmp_path / "d", sequences="gone")
-    with pytest.raises(DataError, match="there is no option colour"):
-        imported("sun", tmp_path, colour="red")
+    assert caught.value.mend == ("sequences",)
+    for wrong in ({"colour": "red"}, {"fps": "fast"}, {"box": "round"}):
+        with pytest.raises(DataError, match=f"coco: {next(iter(wrong))} "):
+            imported("coco", tmp_path, **wrong)
 
 
 def test_stills_with_masks_labels_and_splits(tmp_path: Path) -> None:
@@ -139,18 +141,27 @@ def test_polypsize_takes_any_label_of_the_same_name(tmp_path: Path) -> None:
         imported("polypsize", tmp_path / "frames")
 
 
-@pytest.mark.parametrize(
-    ("name", "videos", "frames", "boxes"), [("cvc-clinicdb", 29, 612, 646), ("kvasir-seg", 1000, 1000, 1063)]
-)
-def test_real_stills(name: str, videos: int, frames: int, boxes: int) -> None:
-    if not (DATA / name).is_dir():
-        pytest.skip(f"{name} is not at {DATA}")
-    corpus = imported(name, DATA / name)
-    assert len(corpus.videos) == len(corpus.polyps) == videos
-    assert sum(video.frame_count for video in corpus.videos) == len(corpus.files) == frames
-    assert len(corpus.boxes) == boxes
+def test_real_cvc_clinicdb() -> None:
+    if not (DATA / "cvc-clinicdb").is_dir():
+        pytest.skip(f"cvc-clinicdb is not at {DATA}")
+    corpus = imported("cvc-clinicdb", DATA / "cvc-clinicdb")
+    assert len(corpus.videos) == len(corpus.polyps) == 29
+    assert sum(video.frame_count for video in corpus.videos) == len(corpus.files) == 612
+    assert len(corpus.boxes) == 646
     findings = check(corpus)
-    assert not findings.errors
     assert {finding.kind for finding in findings} == {"polyp twice in a frame"}
-    if name == "cvc-clinicdb":
-        assert [finding.video for finding in findings] == ["cvc-clinicdb-04", "cvc-clinicdb-27"]
+    assert [finding.video for finding in findings] == ["cvc-clinicdb-04", "cvc-clinicdb-27"]
+
+
+def test_real_kvasir_seg(tmp_path: Path) -> None:
+    """The first hundred stills; all thousand have 1,063 boxes."""
+    if not (DATA / "kvasir-seg").is_dir():
+        pytest.skip(f"kvasir-seg is not at {DATA}")
+    for kind in ("images", "masks"):
+        (tmp_path / kind).mkdir()
+        for path in sorted((DATA / "kvasir-seg" / kind).rglob("*.*"), key=lambda path: path.stem)[:100]:
+            (tmp_path / kind / path.name).symlink_to(path)
+    corpus = imported("kvasir-seg", tmp_path)
+    assert len(corpus.videos) == len(corpus.polyps) == len(corpus.files) == 100
+    assert len(corpus.boxes) == 104
+    assert not check(corpus).errors

@@ -2,15 +2,14 @@
 
 import json
 import os
-import subprocess
-import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from polypcount.errors import FileError
 from polypcount.importers import read_corpus
-from polypcount.importers.real_colon_frames import FrameReader
+from polypcount.importers.datasets.real_colon_frames import FrameReader
 
 from .miniatures import real_colon, real_colon_xml, write
 from .reading import real_colon_corpus as imported
@@ -69,13 +68,29 @@ def test_a_cache_that_cannot_be_written_is_only_a_pity(tmp_path: Path, monkeypat
     assert len(read_corpus("real-colon", real_colon(tmp_path, {"001-001": 2})).boxes) == 4
 
 
+def test_an_interrupted_import_continues_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POLYPCOUNT_CACHE", str(tmp_path / "cache"))
+    root = real_colon(tmp_path / "data", {f"001-00{n}": 2 for n in range(1, 5)})
+    expected = imported(root)
+
+    def stop_halfway(done: int, total: int) -> None:
+        if done >= total / 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        read_corpus("real-colon", root, progress=stop_halfway)
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache" / "imports").glob("*/corpus.json")}
+    assert len(before) == 2
+    assert read_corpus("real-colon", root).content_hash == expected.content_hash
+    assert {path: path.stat().st_mtime_ns for path in before} == before, "what was read before is not read again"
+
+
 def test_several_processes_give_the_same_and_may_run_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("POLYPCOUNT_CACHE", str(tmp_path / "cache"))
-    root = real_colon(tmp_path / "data", {f"001-00{n}": 2 for n in range(1, 7)}, frames=400)
+    root = real_colon(tmp_path / "data", {f"001-00{n}": 2 for n in range(1, 4)})
     expected = imported(root, processes=1).content_hash
+    monkeypatch.setattr("polypcount.importers.reading.work._FEW_FILES", 0)
     assert imported(root, processes=2).content_hash == expected
-    code = "import sys\nfrom polypcount.importers import read_corpus\n"
-    code += "if __name__ == '__main__': print(read_corpus('real-colon', sys.argv[1]).content_hash)"
-    script = write(tmp_path / "script.py", code)
-    running = [subprocess.Popen([sys.executable, script, root], stdout=subprocess.PIPE, text=True) for _ in range(3)]
-    assert [process.communicate()[0].strip() for process in running] == [expected] * 3
+    with ThreadPoolExecutor(3) as pool:
+        running = [pool.submit(read_corpus, "real-colon", root, processes=1) for _ in range(3)]
+        assert [future.result().content_hash for future in running] == [expected] * 3

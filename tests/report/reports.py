@@ -15,7 +15,7 @@ from polypcount.counting.result import (
     DoubtfulPair,
     Picture,
 )
-from polypcount.report.colours import look_of, rgb
+from polypcount.report.colours import mark_of, rgb
 
 FPS, LENGTH = 25.0, 40
 MEANING = "In 19 of 20 simulated procedures the true count lies in such an interval."
@@ -25,7 +25,7 @@ def picture(frame: int, number: int, *, width: int = 64, height: int = 48, quali
     """A blob in the polyp's colour on pink, and the box around it."""
     rows, columns = np.mgrid[:height, :width]
     image = np.full((height, width, 3), (205, 120, 110), np.uint8)
-    image[np.hypot((rows - height / 2) / height, (columns - width / 2) / width) < 0.25] = rgb(look_of(number).colour)
+    image[np.hypot((rows - height / 2) / height, (columns - width / 2) / width) < 0.25] = rgb(mark_of(number).colour)
     box = (width / 4, height / 4, 3 * width / 4, 3 * height / 4)
     return Picture(frame, simplejpeg.encode_jpeg(image, quality=80), width, height, box, quality)
 

@@ -11,16 +11,18 @@ import pytest
 
 from polypcount.corpus import Video
 from polypcount.errors import DataError, FileError
-from polypcount.report import Procedure, read_histology, write_report, write_summary
+from polypcount.report import SummaryRow, read_histology, refuse_unsuitable_summary, write_report, write_summary
 from polypcount.report.histology import detection_rate
 from polypcount.report.summary import polyps_per_colonoscopy
 from tests.report.reports import report_of
 from tests.report.test_page import HOSTILE, Page
 
 
-def rows_of(*counts: int | None) -> list[Procedure]:
+def rows_of(*counts: int | None) -> list[SummaryRow]:
     return [
-        Procedure(f"v{row}", error="it is cut off") if count is None else Procedure(f"v{row}", count, count, count + 1)
+        SummaryRow(f"v{row}", error="it is cut off")
+        if count is None
+        else SummaryRow(f"v{row}", count, count, count + 1)
         for row, count in enumerate(counts)
     ]
 
@@ -33,7 +35,7 @@ def summary_of(folder: Path) -> dict[str, Any]:
 def test_a_row_for_each_procedure_that_leads_to_its_report(tmp_path: Path) -> None:
     folder = tmp_path / "with space & #1"
     write_report(report_of([1, 2, 1]), folder / "case-01")
-    rows = [Procedure.of_report(folder / "case-01"), Procedure("case-02", error="case-02.mp4 is cut off")]
+    rows = [SummaryRow.of_report(folder / "case-01"), SummaryRow("case-02", error="case-02.mp4 is cut off")]
     write_summary(rows, tmp_path / "out")
     found = summary_of(tmp_path / "out")
     assert found["procedures"] == [
@@ -72,7 +74,7 @@ def test_polyps_per_colonoscopy_is_the_mean_of_those_counted(tmp_path: Path) -> 
     assert rate.procedures == 6
     assert rate.mean == pytest.approx(13 / 6)
     rng = np.random.default_rng(5)
-    means = [np.mean(rng.choice(counts, len(counts))) for _ in range(20_000)]
+    means = [np.mean(rng.choice(counts, len(counts))) for _ in range(4_000)]
     assert (rate.low, rate.high) == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])), abs=0.17)
     page = Page((write_summary(rows_of(*counts, None), tmp_path) / "summary.html").read_text())
     assert "2.17 polyps per colonoscopy Mean count over 6 procedures. 95 % interval" in page.text
@@ -136,10 +138,10 @@ def test_no_procedures_have_no_rate() -> None:
 
 
 def test_two_procedures_of_one_name_cannot_be_told_apart(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="two procedures are called a; a histology table cannot tell them apart"):
-        write_summary([Procedure("a", 1), Procedure("b", 1), Procedure("a", 2)], tmp_path, histology={})
-    with pytest.raises(DataError, match=r"histology must be one of AD, .* found 'adenoma'"):
-        write_summary([Procedure("a", 1, 1, 1)], tmp_path, histology={"a": ["adenoma"]})
+    with pytest.raises(DataError, match="the name a;"):
+        write_summary([SummaryRow("a", 1), SummaryRow("b", 1), SummaryRow("a", 2)], tmp_path, histology={})
+    with pytest.raises(DataError, match=r"histology .* found 'adenoma'"):
+        write_summary([SummaryRow("a", 1, 1, 1)], tmp_path, histology={"a": ["adenoma"]})
     assert list(tmp_path.iterdir()) == []
 
 
@@ -153,9 +155,9 @@ def test_reading_histology(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "h.csv:1: the header lacks video, histology; found nothing"),
-        ("video,class\na,AD\n", "h.csv:1: the header lacks histology; found video, class"),
-        ("video,histology\na,AD\nb,adenom\n", "h.csv:3: histology must be one of AD, TA, .* found 'adenom'; OTHER is"),
+        ("", "h.csv:1: .*video, histology"),
+        ("video,class\na,AD\n", "h.csv:1: .*histology"),
+        ("video,histology\na,AD\nb,adenom\n", "h.csv:3: histology .* found 'ADENOM'"),
         ("video,histology\n,AD\n", "h.csv:2: video is empty"),
     ],
 )
@@ -171,12 +173,15 @@ def test_an_earlier_summary_is_replaced_and_nothing_else(tmp_path: Path) -> None
     write_summary(rows_of(1, 2), tmp_path)
     assert len(summary_of(tmp_path)["procedures"]) == 2
     assert sorted(path.name for path in tmp_path.iterdir()) == ["summary.csv", "summary.html", "summary.json"]
-    for content in ('{"format": "other"}', "[]", "x"):
+    with pytest.raises(FileError, match="summary") as caught:
+        refuse_unsuitable_summary(tmp_path)
+    assert caught.value.mend == ("force",)
+    for content in ('{"format": "other"}', "[]"):
         (tmp_path / "summary.json").write_text(content)
-        with pytest.raises(FileError, match=r"summary\.csv is there and not of a summary by polypcount; move it"):
+        with pytest.raises(FileError, match=r"summary\.csv is not part of a summary"):
             write_summary(rows_of(1), tmp_path)
     (tmp_path / "summary.json").unlink()
-    with pytest.raises(FileError, match="is there and not of a summary"):
+    with pytest.raises(FileError, match="is not part of a summary"):
         write_summary(rows_of(1), tmp_path)
 
 
@@ -189,7 +194,7 @@ def test_a_place_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
 
 def test_texts_from_elsewhere_stay_texts(tmp_path: Path) -> None:
     folder = write_report(report_of([1], video=Video(HOSTILE, 900, 25)), tmp_path / "javascript:alert(1)")
-    rows = [Procedure.of_report(folder), Procedure("=cmd()", error=HOSTILE)]
+    rows = [SummaryRow.of_report(folder), SummaryRow("=cmd()", error=HOSTILE)]
     write_summary(rows, tmp_path, histology={HOSTILE: ["AD"], "<script>x": []})
     html = (tmp_path / "summary.html").read_text()
     assert "<script" not in html

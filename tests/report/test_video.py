@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from polypcount.corpus import Boxes, Video
 from polypcount.errors import DataError
 from polypcount.report import write_annotated
-from polypcount.report.colours import NOT_COUNTED, look_of, rgb
+from polypcount.report.colours import NOT_COUNTED, mark_of, rgb
 from polypcount.report.video import draw_boxes
-from polypcount.video import open_source
+from polypcount.video import FrameMask, open_source
 from tests.report.reports import report_of
 
 Image = NDArray[np.uint8]
@@ -32,15 +32,6 @@ class Grey:
             frame = np.full((self.height, self.width, 3), GROUND, np.uint8)
             frame.flags.writeable = False
             yield index, frame
-
-
-class LeftHalf:
-    """Blackens the left half."""
-
-    def apply(self, frame: Image) -> Image:
-        shown = frame.copy()
-        shown[:, : shown.shape[1] // 2] = 0
-        return shown
 
 
 def near(pixel: NDArray[np.uint8], colour: str | int, within: int = 45) -> bool:
@@ -69,7 +60,7 @@ def test_each_box_has_its_colour_in_its_frames(tmp_path: Path) -> None:
     frames = read(path)
     assert len(frames) == report.video.frame_count == 580
     assert told == [(done, 580) for done in range(1, 581)]
-    for frame, colour in ((110, look_of(1).colour), (130, NOT_COUNTED), (250, look_of(2).colour)):
+    for frame, colour in ((110, mark_of(1).colour), (130, NOT_COUNTED), (250, mark_of(2).colour)):
         assert near(frames[frame][70, 57], colour, 60), frame
         assert near(frames[frame][70, 85], GROUND)
     for frame in (0, 99, 140, 239, 280):
@@ -85,7 +76,7 @@ def test_frames_of_odd_size_are_padded(tmp_path: Path) -> None:
 
 def test_what_is_masked_is_black_and_boxes_are_drawn_over_it(tmp_path: Path) -> None:
     report = report_of([1], pictures=False, video=Video("a", 150, 25))
-    frames = read(write_annotated(report, Grey(150), tmp_path / "a.mp4", mask=LeftHalf()))
+    frames = read(write_annotated(report, Grey(150), tmp_path / "a.mp4", mask=FrameMask(((0, 0, 80, 120),))))
     assert near(frames[0][60, 20], 0, 20)
     assert near(frames[0][60, 140], GROUND)
     assert not near(frames[120][24, 14], 0, 20)
@@ -108,7 +99,7 @@ def test_frames_come_one_at_a_time(tmp_path: Path) -> None:
 
 
 def test_a_recording_that_is_too_short_or_a_count_without_boxes(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="was counted over 440 frames, and the recording given has 439"):
+    with pytest.raises(DataError, match="440 frames, but this recording has 439"):
         write_annotated(report_of([1], pictures=False), Grey(439), tmp_path / "a.mp4")
     with pytest.raises(DataError, match="the boxes of this count were not kept"):
         write_annotated(report_of([1], boxes=None, tracklet=None), Grey(440), tmp_path / "a.mp4")
@@ -127,16 +118,16 @@ def test_a_recording_that_is_too_short_or_a_count_without_boxes(tmp_path: Path) 
         (-3e30, 10, 3e30, 60),
     ],
 )
-@pytest.mark.parametrize("number", [0, 1, 4, 60])
+@pytest.mark.parametrize("number", [0, 4, 60])
 def test_a_number_is_readable_wherever_the_box_is(box: tuple[float, ...], number: int) -> None:
     ground = np.full((240, 320, 3), GROUND, np.uint8)
     drawn = draw_boxes(ground, 2 * np.array([box], np.float32), np.array([number], np.int32))
     assert drawn.shape == ground.shape
     assert (ground == GROUND).all()
     if number == 0:
-        assert not (drawn == rgb(look_of(1).colour)).all(axis=2).any()
+        assert not (drawn == rgb(mark_of(1).colour)).all(axis=2).any()
         return
-    look = look_of(number)
+    look = mark_of(number)
     filled = (drawn == rgb(look.colour)).all(axis=2)
     rows, columns = np.nonzero(filled)
     label = max(

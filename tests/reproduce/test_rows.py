@@ -6,7 +6,7 @@ from polypcount.clustering import METHODS
 from polypcount.errors import DataError
 from polypcount.reproduce.encoders import recipe_for
 from polypcount.reproduce.rows import ENCODERS, NESTED, ROWS, TABLES, choose_rows, encoders_of
-from polypcount.training.samplers import PolypViewSettings
+from polypcount.training.recipe import PolypViewSettings
 
 
 def test_every_line_has_a_row_and_every_row_an_encoder_and_a_method() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from polypcount.evaluation import Mean
 from polypcount.reproduce.results import Run
-from polypcount.reproduce.spread import spread_of
+from polypcount.reproduce.tables import spread_of
 
 
 def run(benchmark: str, seed: int | None, value: float, deviation: float = math.nan) -> Run:

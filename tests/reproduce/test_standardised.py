@@ -4,13 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import simplejpeg  # type: ignore[import-untyped]
-import torch
 
-from polypcount.encoder import load_encoder, load_torch
+from polypcount.encoder import load_encoder
 from polypcount.reproduce import Benchmark
-from polypcount.reproduce.encoders import recipe_for
+from polypcount.reproduce.encoders import recipe_for, save_standardised
 from polypcount.reproduce.rows import ENCODERS
-from polypcount.reproduce.standardised import save_standardised
 from polypcount.video.opening import open_video
 from polypcount.video.store_part import QUALITY
 from tests.reproduce.conftest import TINY
@@ -44,12 +42,3 @@ def test_features_of_what_is_learnt_from_have_mean_0_and_deviation_1(
     np.testing.assert_allclose(vectors.std(axis=0)[alive], 1, rtol=1e-2)
     whole = encoder.encode_sequences(features[None, :30], np.ones((1, 30), bool))
     np.testing.assert_allclose(whole[0], vectors[:30].mean(axis=0), atol=1e-4)
-
-
-def test_it_is_the_backbone_of_the_recipe(benchmark_of_datasets: Benchmark, tmp_path: Path) -> None:
-    corpus = benchmark_of_datasets.learn.select(videos="001-001")
-    recipe = recipe_for(ENCODERS["frozen"], None, TINY)
-    for name in ("a", "b"):
-        save_standardised(corpus, recipe, tmp_path / name)
-    assert load_encoder(tmp_path / "a").fingerprint == load_encoder(tmp_path / "b").fingerprint
-    assert not any(torch.isnan(values).any() for values in load_torch(tmp_path / "a").state_dict().values())

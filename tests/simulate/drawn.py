@@ -9,11 +9,9 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from polypcount.corpus import Boxes, Corpus, Polyp, Video
-from polypcount.simulate import Looks, TimelineSettings
-from polypcount.simulate.drawn_polyp import drawn_polyp
-from polypcount.simulate.figures import Part
+from polypcount.simulate import Difficulty, TimelineSettings
 from polypcount.simulate.mucosa import Patient
-from polypcount.simulate.patches import Patch
+from polypcount.simulate.patches import Patch, drawn_polyp
 from polypcount.simulate.scene import Scene
 from polypcount.simulate.scene_file import SceneFile
 from polypcount.simulate.timeline import simulate_timeline
@@ -21,7 +19,7 @@ from polypcount.simulate.timeline import simulate_timeline
 Picture = NDArray[np.uint8]
 Box = tuple[float, float, float, float]
 WIDTH, HEIGHT, FPS = 160, 128, 25.0
-CLEAN = Looks(0, 0, 0, 0, 0, 0)
+CLEAN = Difficulty(0, 0, 0, 0, 0, 0)
 SHORT = TimelineSettings(width=WIDTH, height=HEIGHT, minutes=0.2)
 STILL_WIDTH, STILL_HEIGHT = 200, 160
 
@@ -40,11 +38,13 @@ def timeline(seen: Mapping[int, Mapping[int, Box]], frame_count: int = 100) -> C
     return Corpus((video,), boxes, tuple(Polyp(f"p{k}", "v") for k in range(count)))
 
 
-def scene_of(line: Corpus, looks: Looks = CLEAN, seed: int = 1, changed: Mapping[int, str] | None = None) -> Scene:
+def scene_of(
+    line: Corpus, difficulty: Difficulty = CLEAN, seed: int = 1, changed: Mapping[int, str] | None = None
+) -> Scene:
     """The scene of a timeline, with drawn polyps; changed: polyps that are drawn "bare" or "unseen"."""
     kinds = {"": drawn_polyp, "bare": bare, "unseen": unseen}
     makers = [kinds[(changed or {}).get(k, "")] for k in range(len(line.polyps))]
-    return Scene(line, makers, looks, [seed])
+    return Scene(line, makers, difficulty, [seed])
 
 
 def bare(patient: Patient, rng: np.random.Generator) -> Patch:
@@ -67,11 +67,12 @@ def _covering(patch: Patch, opacity: Callable[[Picture], Picture]) -> Patch:
 
 
 def procedure(
-    seed: int, index: int = 0, looks: Looks | None = None, settings: TimelineSettings = SHORT, like: Part = "study"
+    seed: int, index: int = 0, difficulty: Difficulty | None = None, settings: TimelineSettings = SHORT
 ) -> SceneFile:
     """A simulated procedure with drawn polyps."""
-    polyps = len(simulate_timeline(seed, index, like, settings).polyps)
-    return SceneFile(seed, index, like, settings, looks or Looks(), (None,) * polyps)
+    stills = (None,) * len(simulate_timeline(seed, index, "study", settings).polyps)
+    looks = difficulty or Difficulty()
+    return SceneFile(seed=seed, index=index, like="study", settings=settings, looks=looks, stills=stills)
 
 
 def still(seed: int, middle: tuple[int, int] = (100, 80), tint: Sequence[float] = (1, 1, 1)) -> tuple[Picture, Picture]:

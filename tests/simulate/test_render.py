@@ -11,20 +11,20 @@ import pytest
 import polypcount as pc
 from polypcount.corpus import Corpus
 from polypcount.errors import FileError
-from polypcount.simulate import Looks, TimelineSettings, render, simulate_scenes
+from polypcount.simulate import Difficulty, TimelineSettings, render, simulate_scenes
 from polypcount.simulate.scene import Scene
 from polypcount.simulate.scene_file import SceneFile
 from polypcount.video import open_video
 
 from .drawn import difference
 
-TINY = TimelineSettings(width=96, height=64, minutes=0.2)
+TINY = TimelineSettings(width=96, height=64, minutes=0.2, frame_step=4)
 Form = Literal["mp4", "jpg"]
 
 
 @pytest.fixture(scope="module")
 def scenes(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
-    """Two procedures of 12 s."""
+    """Two procedures of 12 s, some 80 frames each."""
     return simulate_scenes(tmp_path_factory.mktemp("scenes"), 2, 1, "study", settings=TINY, processes=1)
 
 
@@ -65,7 +65,7 @@ def test_frame_k_is_what_the_scene_draws(scenes: Corpus, rendered: dict[Form, Co
         source, scene = open_video(video), SceneFile.load(Path(str(drawn.source))).scene()
         assert (source.frame_count, source.width, source.height) == (video.frame_count, 96, 64)
         assert source.fps == pytest.approx(video.fps, abs=0.01)
-        for frame, picture in source.frames([12, 77, 200, video.frame_count - 13]):
+        for frame, picture in source.frames([12, 40, video.frame_count - 13]):
             near = [difference(picture, scene.draw(frame + step)) for step in (-12, 0, 12)]
             assert near[1] < most, "compression, and the noise that it takes out"
             assert near[1] == min(near)
@@ -75,14 +75,14 @@ def test_frame_k_is_what_the_scene_draws(scenes: Corpus, rendered: dict[Form, Co
 def test_several_processes_give_the_same_bytes_as_one(
     scenes: Corpus, rendered: dict[Form, Corpus], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: Form
 ) -> None:
-    monkeypatch.setattr(sys.modules["polypcount.simulate.rendering"], "_FRAMES_A_TASK", 100)
+    monkeypatch.setattr(sys.modules["polypcount.simulate.rendering"], "_FRAMES_A_TASK", 25)
     heard: list[tuple[int, int]] = []
     corpus = copied(scenes if form == "mp4" else first_of(scenes), tmp_path)
-    render(corpus, form, processes=2, progress=lambda *told: heard.append(told))
+    render(corpus, form, processes=2, progress=lambda *counts: heard.append(counts))
     total = sum(video.frame_count for video in corpus.videos)
     assert heard[0] == (0, total)
     assert heard[-1] == (total, total)
-    assert len(heard) == 1 + (2 if form == "mp4" else -(-total // 100))
+    assert len(heard) == 1 + (2 if form == "mp4" else -(-total // 25))
     ours, theirs = files_in(folder_of(scenes)), files_in(tmp_path)
     assert len(theirs) == (2 if form == "mp4" else total)
     assert {name: content for name, (_, content) in theirs.items()} == {name: ours[name][1] for name in theirs}
@@ -107,7 +107,7 @@ def test_what_is_there_is_not_drawn_again(
     monkeypatch.setattr(Scene, "draw", refuse)
     heard: list[tuple[int, int]] = []
     corpus = scenes if form == "mp4" else first_of(scenes)
-    again = render(corpus, form, processes=1, progress=lambda *told: heard.append(told))
+    again = render(corpus, form, processes=1, progress=lambda *counts: heard.append(counts))
     assert files_in(folder) == before
     assert again.videos == rendered[form].videos
     assert heard == [(sum(video.frame_count for video in corpus.videos),) * 2]
@@ -165,7 +165,7 @@ def test_a_changed_scene_is_drawn_again(scenes: Corpus, rendered: dict[Form, Cor
     SceneFile.load(first).save(first)
     render(corpus, processes=1)
     assert files_in(tmp_path) == before, "saved again without a change"
-    changed = simulate_scenes(tmp_path, 1, 1, "study", settings=TINY, looks=Looks(light=0), processes=1)
+    changed = simulate_scenes(tmp_path, 1, 1, "study", settings=TINY, difficulty=Difficulty(light=0), processes=1)
     os.utime(str(changed.videos[0].source), ns=(before[f"{changed.videos[0].id}.mp4"][0] + 1,) * 2)
     render(corpus, processes=1)
     after = files_in(tmp_path)
@@ -178,7 +178,7 @@ def test_what_cannot_be_drawn_is_told_in_one_line(scenes: Corpus, tmp_path: Path
     content = place.read_bytes()
     place.write_text("damaged")
     for form in ("mp4", "jpg"):
-        with pytest.raises(FileError, match=r"is not a scene of polypcount simulate: .*; simulate it again") as caught:
+        with pytest.raises(FileError, match=r"\.scene is not valid JSON") as caught:
             render(corpus, form, processes=1)
         assert "\n" not in str(caught.value)
     place.write_bytes(content)

@@ -8,18 +8,23 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polypcount.corpus import Boxes, Corpus, Video
 from polypcount.errors import DataError, FileError, PolypcountError
-from polypcount.simulate import Looks, TimelineSettings
-from polypcount.simulate.scene_file import SceneFile, SceneSource, Still
+from polypcount.simulate import Difficulty, TimelineSettings
+from polypcount.simulate.scene_file import SceneFile, SceneSource
+from polypcount.simulate.stills import Still
 from polypcount.video import CropRule, build_store, open_source
 
 from .drawn import HEIGHT, WIDTH, difference, procedure, still, write_still
 
 SCENE = procedure(3)
+
+
+def changed(**values: object) -> SceneFile:
+    return SCENE.model_copy(update=values)
 
 
 @pytest.fixture(scope="module")
@@ -32,12 +37,12 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_round_trip(tmp_path: Path) -> None:
     scene = SceneFile(
-        7,
-        2,
-        "train",
-        TimelineSettings(width=320, height=256, minutes=1.5, neighbours=0.5),
-        Looks(occlusion=0.5, view=2),
-        (None, Still("/a/é.jpg", "/b/é.png")),
+        seed=7,
+        index=2,
+        like="train",
+        settings=TimelineSettings(width=320, height=256, minutes=1.5, neighbours=0.5),
+        looks=Difficulty(occlusion=0.5, view=2),
+        stills=(None, Still("/a/é.jpg", "/b/é.png")),
     )
     scene.save(tmp_path / "new" / "folder" / "a.scene")
     assert SceneFile.load(tmp_path / "new" / "folder" / "a.scene") == scene
@@ -49,7 +54,7 @@ def test_a_file_with_the_same_content_is_not_written_again(tmp_path: Path) -> No
     before = place.stat()
     SCENE.save(place)
     assert (place.stat().st_mtime_ns, place.stat().st_ino) == (before.st_mtime_ns, before.st_ino)
-    other = replace(SCENE, looks=Looks(blur=0.5))
+    other = changed(looks=Difficulty(blur=0.5))
     other.save(place)
     assert SceneFile.load(place) == other
     place.write_bytes(b"\xff\xfe no text")
@@ -66,60 +71,50 @@ def test_a_place_that_cannot_be_written_is_told_in_one_line(tmp_path: Path) -> N
 
 
 def content(**changes: object) -> bytes:
-    return json.dumps({"format": "polypcount-scene", "format_version": 1, **asdict(SCENE), **changes}).encode()
-
-
-def without(*names: str) -> bytes:
-    return json.dumps({name: value for name, value in json.loads(content()).items() if name not in names}).encode()
+    values = {
+        **dict(SCENE),
+        "settings": asdict(SCENE.settings),
+        "looks": asdict(SCENE.looks),
+        "stills": [None],
+        **changes,
+    }
+    return json.dumps({name: value for name, value in values.items() if value != "left out"}).encode()
 
 
 @pytest.mark.parametrize(
-    ("data", "message"),
+    ("data", "field"),
     [
-        (b"", "Expecting value"),
-        (b"\x00\x01\xff", "decode"),
-        (content()[:-40], "delimiter|Expecting|Unterminated"),
-        (b"[" * 100_000, "recursion|Expecting"),
-        (b"[]", "a JSON object is expected"),
-        (b"3", "a JSON object is expected"),
-        (b"{}", '"format" must be'),
-        (without("settings"), "'settings' is missing"),
-        (without("format_version"), "version 1"),
-        (content(format="another"), '"format" must be "polypcount-scene", version 1'),
-        (content(format_version=2), "version 1"),
-        (content(like="some"), "like must be one of all, train, study"),
-        (content(seed=-1), "seed must be a whole number from 0"),
-        (content(seed=1.5), "seed must be a whole number from 0"),
-        (content(index="0"), "index must be a whole number from 0"),
-        (content(settings=[]), "mapping|settings"),
-        (content(settings={"width": 1e9, "height": 128}), "64 to 16384 pixels"),
-        (content(settings={"nonsense": 1}), "nonsense"),
-        (content(settings={"minutes": "long"}), "str"),
-        (content(settings={"minutes": float("nan")}), "minutes must be between"),
-        (content(looks={"blur": 99}), "blur must be from 0 to 3, found 99"),
-        (content(looks={"blur": None}), "NoneType"),
-        (content(looks={"fog": 1}), "fog"),
-        (content(stills=None), "NoneType"),
-        (content(stills=["a.png"]), "indices|str"),
-        (content(stills=[{"image": "a.png"}]), "'mask' is missing"),
-        (content() + b" " * (1 << 20) + b"x", ""),
+        (b"", "JSON"),
+        (b"\x00\x01\xff", "JSON"),
+        (b"[]", "format"),
+        (content(settings="left out"), "settings"),
+        (content(format="another"), "format"),
+        (content(format_version=2), "version 2"),
+        (content(like="some"), "like"),
+        (content(seed=-1), "seed"),
+        (content(index="0"), "index"),
+        (content(settings={"width": 10**9, "height": 128}), "width"),
+        (content(settings={"nonsense": 1}), "settings.nonsense"),
+        (content(settings={"minutes": float("nan")}), "NaN"),
+        (content(looks={"blur": 99}), "blur"),
+        (content(looks={"fog": 1}), "looks.fog"),
+        (content(stills=None), "stills"),
+        (content(stills=[{"image": "a.png"}]), "stills"),
+        (content() + b" " * (1 << 20), "too large"),
     ],
 )
-def test_a_damaged_file_is_refused_in_one_line(tmp_path: Path, data: bytes, message: str) -> None:
-    place = tmp_path / "a.scene"
-    place.write_bytes(data)
-    if message:
-        with pytest.raises(FileError, match=message) as caught:
-            SceneFile.load(place)
-        assert str(caught.value).startswith(f"{place} is not a scene of polypcount simulate: ")
-        assert str(caught.value).endswith("; simulate it again")
-        assert "\n" not in str(caught.value)
-        with pytest.raises(FileError):
-            open_source(place)
-    else:
-        assert SceneFile.load(place) == SCENE, "no more than a megabyte is read of any file"
+def test_a_damaged_file_is_refused_in_one_line(tmp_path: Path, data: bytes, field: str) -> None:
+    path = tmp_path / "a.scene"
+    path.write_bytes(data)
+    with pytest.raises(FileError, match=field) as caught:
+        SceneFile.load(path)
+    assert str(caught.value).startswith(str(path))
+    assert "\n" not in str(caught.value)
+    with pytest.raises(FileError):
+        open_source(path)
 
 
+@settings(max_examples=40)
 @given(data=st.data())
 def test_any_change_of_bytes_is_a_scene_or_an_error_of_ours(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
@@ -134,22 +129,22 @@ def test_any_change_of_bytes_is_a_scene_or_an_error_of_ours(
 
 
 def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(FileError, match=r"a\.scene cannot be read: No such file"):
+    with pytest.raises(FileError, match=r"a\.scene does not exist"):
         SceneFile.load(tmp_path / "a.scene")
-    with pytest.raises(FileError, match=r"cannot be read: Is a directory"):
+    with pytest.raises(FileError, match="is not a file"):
         SceneFile.load(tmp_path)
 
 
 def test_as_many_stills_as_polyps(tmp_path: Path) -> None:
     assert len(SCENE.timeline().polyps) == 1
     with pytest.raises(DataError, match="the scene has 1 polyps and 2 stills; simulate it again"):
-        replace(SCENE, stills=(None, None)).scene()
+        changed(stills=(None, None)).scene()
 
 
 def test_runs_that_never_fit_end_in_an_error_and_not_in_a_loop() -> None:
-    short = replace(SCENE, settings=TimelineSettings(run_seconds=0.01, run_spread=0, neighbours=0, minutes=0.2))
-    with pytest.raises(DataError, match="does not fit into a procedure; set longer run_seconds, or more minutes"):
-        replace(short, index=4).timeline()  # one with many polyps
+    short = TimelineSettings(run_seconds=0.01, run_spread=0, neighbours=0, minutes=0.2)
+    with pytest.raises(DataError, match="do not fit into a procedure"):
+        changed(settings=short, index=4).timeline()  # one with many polyps
 
 
 def test_it_is_a_source_of_frames(path: Path) -> None:
@@ -197,7 +192,7 @@ def test_a_changed_file_is_another_scene(tmp_path: Path) -> None:
     place = tmp_path / "a.scene"
     SCENE.save(place)
     ((_, before),) = open_source(place).frames([5])
-    replace(SCENE, seed=SCENE.seed + 1, stills=procedure(SCENE.seed + 1).stills).save(place)
+    procedure(SCENE.seed + 1).save(place)
     ((_, after),) = open_source(place).frames([5])
     assert difference(before, after) > 5
 
@@ -216,7 +211,7 @@ def test_a_crop_store_of_a_scene(path: Path, tmp_path: Path) -> None:
 def test_boxes_of_another_size_are_refused_by_the_store(path: Path, tmp_path: Path) -> None:
     video = Video("v", 300, 25.0, 640, 512, source=str(path))
     corpus = Corpus((video,), Boxes([0], [4], [[10, 10, 60, 60]]))
-    with pytest.raises(FileError, match=r"video v: .*a\.scene: frame 4 has a width of 160 pixels, and the boxes are"):
+    with pytest.raises(FileError, match=r"video v: .*a\.scene: frame 4 has 160 x 128 pixels"):
         build_store(corpus, [0], CropRule(size=32), tmp_path / "crops")
 
 
@@ -230,7 +225,7 @@ def test_a_frame_that_would_fill_the_memory_is_refused(tmp_path: Path) -> None:
 def test_a_still_that_has_gone_is_named(tmp_path: Path) -> None:
     image, mask = write_still(tmp_path, "x", *still(0))
     place = tmp_path / "a.scene"
-    replace(SCENE, stills=(Still(str(image), str(mask)),)).save(place)
+    changed(stills=(Still(str(image), str(mask)),)).save(place)
     frame = int(SCENE.timeline().boxes.frame[0])
     ((_, picture),) = SceneSource(place).frames([frame])
     assert difference(picture, SCENE.scene().draw(frame)) > 1, "a polyp of the still, not a drawn one"

@@ -114,7 +114,7 @@ def test_frames_of_another_size() -> None:
     assert not check(corpus).items
 
 
-@pytest.mark.parametrize("minutes", [0.2, 0.25, 0.3, 2, 10])
+@pytest.mark.parametrize("minutes", [0.2, 2])
 def test_procedures_can_be_shortened(minutes: float) -> None:
     """Also those whose polyps take more time, at the least that each is seen, than there is."""
     corpus = simulate_timelines(60, seed=0, settings=TimelineSettings(minutes=minutes))
@@ -143,7 +143,7 @@ def test_larger_polyps_have_larger_boxes(whole: Corpus) -> None:
     ],
 )
 def test_senseless_settings_are_refused(setting: dict[str, float]) -> None:
-    with pytest.raises(DataError, match=r"must be|is a probability"):
+    with pytest.raises(DataError, match=next(iter(setting))):
         TimelineSettings(**setting)  # type: ignore[arg-type]
 
 

@@ -1,14 +1,14 @@
-"""Fragments and positions, against plain calculations."""
+"""Fragments and positions of boxes, against plain calculations."""
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polypcount.corpus import Boxes, Tracklets, Video
+from polypcount.corpus import Boxes, Tracklets
 from polypcount.errors import DataError
 from polypcount.simulate import simulate_timelines
-from polypcount.tracking import fragment_positions, fragments, link_tracklets, tracklet_positions
+from polypcount.tracking import box_positions, fragments
 
 
 def tracklets_of(lengths: list[int], seed: int = 0) -> tuple[Tracklets, Boxes]:
@@ -34,6 +34,7 @@ def plain_fragments(
     return result
 
 
+@settings(max_examples=60)
 @given(
     lengths=st.lists(st.integers(1, 80), max_size=6),
     length=st.none() | st.integers(1, 10),
@@ -65,56 +66,22 @@ def test_senseless_settings_are_refused(options: dict[str, int]) -> None:
         fragments(tracklets_of([40])[0], **options)  # type: ignore[arg-type]
 
 
-def test_positions_in_the_video() -> None:
-    boxes = Boxes([0, 0, 1], [10, 11, 50], [[0, 0, 9, 9]] * 3, polyp=[0, 0, 1])
-    tracklets = link_tracklets(boxes)
-    videos = (Video("a", 100, fps=25), Video("b", 200))
-    assert tracklet_positions(tracklets, videos).tolist() == [0.10, 0.25]
-    assert tracklet_positions(tracklets, videos, "stop", "frames").tolist() == [12, 51]
-    assert tracklet_positions(tracklets, videos, "centre", "frames").tolist() == [11, 50.5]
-    assert tracklet_positions(tracklets, videos, "centre").tolist() == [0.11, 0.2525]
-    seconds = tracklet_positions(tracklets, videos, "start", "seconds")
-    assert seconds[0] == 0.4
-    assert np.isnan(seconds[1]), "without fps nobody knows"
-    assert len(tracklet_positions(link_tracklets(Boxes.empty()), videos)) == 0
-    with pytest.raises(DataError, match="anchor must be one of"):
-        tracklet_positions(tracklets, videos, "middle")  # type: ignore[arg-type]
-
-
 def test_positions_in_the_polyp() -> None:
     # Polyp 0 lives in frames 10 .. 110 (a lone box at each end), polyp 1 has one frame, and a track has no polyp.
-    frame = [10, 50, 51, 110, 30, 5]
-    boxes = Boxes([0] * 6, frame, [[0, 0, 9, 9]] * 6, polyp=[0, 0, 0, 0, 1, -1], track=[-1] * 5 + [3])
-    tracklets = link_tracklets(boxes)
-    cut = fragments(tracklets, length=1, stride=1, min_frames=0)
-    positions = fragment_positions(cut, tracklets, boxes)
-    by_frame = dict(zip(boxes.frame[cut.rows].tolist(), positions.tolist(), strict=True))
-    assert np.isnan(by_frame.pop(5))
-    assert by_frame == {10: 0, 50: 0.4, 51: 0.41, 110: 1, 30: 0}
-    none = fragments(link_tracklets(Boxes.empty()))
-    assert len(fragment_positions(none, link_tracklets(Boxes.empty()), Boxes.empty())) == 0
-
-
-def test_positions_in_the_polyp_keep_videos_apart() -> None:
-    boxes = Boxes([0, 0, 1, 1], [0, 10, 20, 40], [[0, 0, 9, 9]] * 4, polyp=[0] * 4)
-    tracklets = link_tracklets(boxes)
-    cut = fragments(tracklets, length=1, stride=1, min_frames=0)
-    assert fragment_positions(cut, tracklets, boxes).tolist() == [0, 1, 0, 1]
-    with pytest.raises(DataError, match="tracklets are of 4 boxes, given are 0"):
-        fragment_positions(cut, tracklets, Boxes.empty())
-    with pytest.raises(DataError, match="tracklets are of 2 videos, given are 1"):
-        tracklet_positions(tracklets, [Video("a", 50)])
+    boxes = Boxes(
+        [0] * 6, [10, 50, 51, 110, 30, 5], [[0, 0, 9, 9]] * 6, polyp=[0, 0, 0, 0, 1, -1], track=[-1] * 5 + [3]
+    )
+    positions = box_positions(boxes)
+    assert positions[:5].tolist() == [0, 0.4, 0.41, 1, 0]
+    assert np.isnan(positions[5])
+    assert len(box_positions(Boxes.empty())) == 0
+    two_videos = Boxes([0, 0, 1, 1], [0, 10, 20, 40], [[0, 0, 9, 9]] * 4, polyp=[0] * 4)
+    assert box_positions(two_videos).tolist() == [0, 1, 0, 1], "videos are kept apart"
 
 
 def test_positions_in_the_polyp_equal_the_plain_calculation() -> None:
-    corpus = simulate_timelines(4, seed=5, like="study")
-    boxes, tracklets = corpus.boxes, link_tracklets(corpus.boxes)
-    cut = fragments(tracklets)
-    positions = fragment_positions(cut, tracklets, boxes)
-    assert len(cut) > 100
-    for k in range(0, len(cut), 7):
-        mine = boxes.frame[boxes.polyp == tracklets.polyp[cut.tracklet[k]]].astype(int)
-        start = int(boxes.frame[cut.rows_of(k)[0]])
-        assert positions[k] == (start - mine.min()) / (mine.max() - mine.min())
-    assert positions.min() >= 0
-    assert positions.max() < 1
+    boxes = simulate_timelines(2, seed=5, like="study").boxes
+    positions = box_positions(boxes)
+    for row in range(0, len(boxes), 97):
+        frames = boxes.frame[boxes.polyp == boxes.polyp[row]].astype(int)
+        assert positions[row] == (boxes.frame[row] - frames.min()) / (frames.max() - frames.min())

@@ -69,7 +69,7 @@ def small_blocks() -> Iterator[None]:
         yield
 
 
-@settings(max_examples=3000)
+@settings(max_examples=400)
 @given(
     rows=st.lists(ROW, max_size=30),
     max_gap=st.integers(0, 3),
@@ -90,7 +90,7 @@ def test_linking_equals_the_plain_calculation(rows: list[Row], max_gap: int, min
     assert np.count_nonzero(tracklets.label >= 0) == sum(map(len, expected))
 
 
-@settings(max_examples=500)
+@settings(max_examples=150)
 @given(rows=st.lists(ODD_ROW, max_size=15))
 def test_linking_odd_coordinates_equals_the_plain_calculation(rows: list[Row]) -> None:
     boxes = boxes_of(rows)
@@ -99,6 +99,7 @@ def test_linking_odd_coordinates_equals_the_plain_calculation(rows: list[Row]) -
     assert [tracklets.rows(k).tolist() for k in range(len(tracklets))] == plain_link(kept, 1, 0.1)
 
 
+@settings(max_examples=50)
 @given(rows=st.lists(ROW, max_size=25), seed=st.integers(0, 1000))
 def test_the_order_of_rows_changes_nothing_where_a_frame_has_one_box(rows: list[Row], seed: int) -> None:
     rows = list({(row[0], row[1], row[2] if row[2] >= 0 else row[3] + 10): row for row in rows}.values())

@@ -1,11 +1,15 @@
-"""A small corpus with pixels: coloured discs that move, return and look alike within a polyp."""
+"""A small corpus with pixels: coloured discs that move, return and look alike within a polyp; and small trainings."""
 
+import csv
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import torch
 from PIL import Image
 
 from polypcount.corpus import Boxes, Corpus, Polyp, Video
+from polypcount.training.checkpoint import load_state
 
 WIDTH, HEIGHT, SEEN, PAUSE = 48, 40, 34, 3
 
@@ -51,6 +55,7 @@ TINY = (
     "validation.batches=2",
     "optimizer.lr=1e-3",
 )
+WHOLE = ("epochs=2", "augmentation.rotation=20")
 _FEW = {"sfe": "samples=6", "mve": "samples=3", "tpc": "samples=3"}
 
 
@@ -58,3 +63,29 @@ def tiny(recipe: str) -> list[str]:
     """Changes for a recipe that comes with the package."""
     few = [f"sampler.{_FEW[recipe]}"] if recipe in _FEW else ["sampler.polyps=3", "sampler.views=4"]
     return [*TINY, *few]
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    """The rows of a CSV file."""
+    return list(csv.DictReader(path.read_text().splitlines()))
+
+
+def weights(run: Path) -> dict[str, Any]:
+    """Weights and the optimiser's state in the last checkpoint."""
+    return load_state(run / "checkpoints" / "last.safetensors")[0]
+
+
+def equal(a: Path, b: Path) -> bool:
+    """Whether two runs have the same last checkpoint, bit by bit."""
+    first, second = weights(a), weights(b)
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+def assert_same_gradients(a: Path, b: Path) -> None:
+    """After one step the first moment of AdamW is a tenth of the gradient."""
+    first, second = ({n: v for n, v in weights(run).items() if n.endswith("exp_avg")} for run in (a, b))
+    assert first.keys() == second.keys()
+    largest = max(float(values.abs().max()) for values in first.values())
+    assert largest > 1e-4
+    for name in first:
+        assert torch.allclose(first[name], second[name], rtol=0, atol=1e-6 * max(largest, 0.1)), name

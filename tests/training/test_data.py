@@ -7,17 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polypcount.corpus import Boxes, Corpus
-from polypcount.encoder.embed import evenly
 from polypcount.errors import DataError, FileError
-from polypcount.tracking import fragments, link_tracklets
+from polypcount.tracking import evenly, fragments, link_tracklets
 from polypcount.training.data import open_crops, split_videos, training_data
-from polypcount.training.recipe import DataSettings, Recipe
+from polypcount.training.recipe import DataSettings, PolypViewSettings, Recipe
 from polypcount.training.recipe_file import load_recipe
-from polypcount.training.samplers import PolypViewSettings, Sampler
+from polypcount.training.samplers import Sampler
 
 VIDEOS = [f"video-{k}" for k in range(4)]
 SMALL = ("sampler.polyps=2", "sampler.views=2", "sampler.stride=1", "crop.size=16")
@@ -51,11 +50,12 @@ def split(corpus: Corpus, seed: int = 0, **settings: Any) -> tuple[list[str], li
 def test_splits_of_the_corpus_decide(drawn: Corpus) -> None:
     corpus = in_splits(drawn, "train", "val", "study", "validation")
     assert split(corpus) == (["video-0"], ["video-1", "video-3"])
-    assert split(corpus, validation=["train"]) == (["video-1", "video-3"], ["video-0"])
-    assert split(corpus, leave_out=["val"]) == (["video-0", "video-2"], ["video-3"])
-    assert split(corpus, leave_out=[], validation=["val"], validation_share=0.9)[1] == ["video-1"], "not the share"
+    assert split(corpus, validation=("train",)) == (["video-1", "video-3"], ["video-0"])
+    assert split(corpus, leave_out=("val",)) == (["video-0", "video-2"], ["video-3"])
+    assert split(corpus, leave_out=(), validation=("val",), validation_share=0.9)[1] == ["video-1"], "not the share"
 
 
+@settings(max_examples=25)
 @given(seed=st.integers(0, 2**32 - 1), share=st.floats(0, 0.999))
 def test_without_splits_a_share_is_drawn_by_the_seed(drawn: Corpus, seed: int, share: float) -> None:
     learnt, judged = split(drawn, seed, validation_share=share)
@@ -92,9 +92,9 @@ def test_videos_without_a_known_polyp_do_not_count(drawn: Corpus) -> None:
 @pytest.mark.parametrize(
     ("splits", "settings", "message"),
     [
-        (("study", "study", "test", "study"), {}, r"4 of 4 .*, all of them in the splits study, test, see data.leave_"),
-        (("val", "val", "val", "study"), {}, r"nothing to learn from: every video is for validation, see data.valid"),
-        (("study", "study", "", "study"), {}, r"^validation needs a video of its own, and there is only video-2: add "),
+        (("study", "study", "test", "study"), {}, r"4 of 4 .* study, test, see data.leave_out"),
+        (("val", "val", "val", "study"), {}, r"nothing to learn from: .*data.validation"),
+        (("study", "study", "", "study"), {}, r"only video-2: .*data.validation_share=0"),
     ],
 )
 def test_too_few_videos_are_one_line(
@@ -110,7 +110,7 @@ def test_one_video_is_learnt_from_without_validation(drawn: Corpus) -> None:
     assert split(one, validation_share=0) == (["video-1"], [])
     learning, judging = training_data(one, recipe("data.validation_share=0"))
     assert judging is None
-    assert not learning.queries.rows
+    assert not learning.queries
     assert len(learning.rows) == len(np.unique(np.concatenate([learning.sampler.rows])))
 
 
@@ -126,10 +126,11 @@ def test_a_polyp_of_both_sides_is_validated_on_only(drawn: Corpus) -> None:
     assert learnt == {"polyp-0-1", *(f"polyp-{k}-{j}" for k in (1, 2) for j in (0, 1))}
     assert learning.corpus.boxes.polyp.min() >= 0
     everywhere = in_splits(with_polyps(drawn, drawn.boxes.polyp % 2), "train", "train", "train", "val")
-    with pytest.raises(DataError, match="nothing to learn from: every polyp is seen in a video for validation too"):
+    with pytest.raises(DataError, match=r"nothing to learn from: every polyp .*data.validation"):
         training_data(everywhere, recipe())
 
 
+@settings(max_examples=40)
 @given(count=st.integers(0, 3000), most=st.integers(1, 3000))
 def test_evenly_takes_as_many_as_it_may_at_even_distances(count: int, most: int) -> None:
     taken = evenly(count, most)
@@ -143,11 +144,11 @@ def test_evenly_takes_as_many_as_it_may_at_even_distances(count: int, most: int)
 def queries(corpus: Corpus, *changes: str, name: str = "temporal") -> tuple[Corpus, list[list[int]], list[int]]:
     judging = training_data(in_splits(corpus, "", "", "", "val"), recipe(*changes, name=name))[1]
     assert judging is not None
-    assert judging.queries.polyp.dtype == np.int64
-    for rows, polyp in zip(judging.queries.rows, judging.queries.polyp.tolist(), strict=True):
+    assert judging.query_polyp.dtype == np.int64
+    for rows, polyp in zip(judging.queries, judging.query_polyp.tolist(), strict=True):
         assert (judging.corpus.boxes.polyp[rows] == polyp).all()
         assert np.isin(rows, judging.rows).all()
-    return judging.corpus, [rows.tolist() for rows in judging.queries.rows], judging.queries.polyp.tolist()
+    return judging.corpus, [rows.tolist() for rows in judging.queries], judging.query_polyp.tolist()
 
 
 def test_tracklets_look_for_others_of_their_polyp(drawn: Corpus) -> None:
@@ -218,9 +219,9 @@ def test_validation_that_is_too_small_says_how_to_go_on(drawn: Corpus, splits: t
 def test_videos_without_pixels_are_one_line(drawn: Corpus, tmp_path: Path) -> None:
     corpus = in_splits(drawn, "", "", "", "val")
     for k in (0, 3):  # learnt from, validated on
-        with pytest.raises(DataError, match=rf"^video video-{k} has no pixels: its source is not set; import"):
+        with pytest.raises(DataError, match=rf"video-{k} has no pixels"):
             training_data(with_source(corpus, k, None), recipe())
-        with pytest.raises(FileError, match=rf"^video video-{k}: its source .*gone does not exist; move it back, or"):
+        with pytest.raises(FileError, match=rf"video-{k}: .*gone does not exist"):
             training_data(with_source(corpus, k, str(tmp_path / "gone")), recipe())
     left_out = in_splits(with_source(drawn, 0, None), "study", "", "", "")
     assert len(training_data(left_out, recipe())[0].corpus.videos) == 2, "what is left out needs none"
@@ -255,6 +256,6 @@ def test_where_few_boxes_are_needed_only_those_are_cut(drawn: Corpus, tmp_path: 
 def test_a_cache_that_cannot_be_written_is_one_line(drawn: Corpus, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     learning, _ = training_data(drawn, recipe())
-    with pytest.raises(FileError, match=r"/file/.* crops cannot be (written|kept there)") as caught:
+    with pytest.raises(FileError, match=r"/file/.* crops cannot be written") as caught:
         open_crops(learning, recipe().crop, tmp_path / "file")
     assert "\n" not in str(caught.value)

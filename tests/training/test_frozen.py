@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from torch import nn
 
 from polypcount.corpus import Corpus
-from polypcount.encoder import Encoder, load_encoder
+from polypcount.encoder import Encoder, load_encoder, save_encoder
 from polypcount.encoder.backbones import FrameBackbone
 from polypcount.encoder.engine_onnx import open_frames
 from polypcount.encoder.engines import FrameModel
 from polypcount.errors import DataError, FileError, PolypcountError
 from polypcount.training import Machine, Moment, frozen, load_recipe, train, train_encoder
-from polypcount.training.clips import read_clips
+from polypcount.training.batches import read_clips
 from polypcount.training.data import open_crops, training_data
 from polypcount.training.frozen import FrameFeatures, features_never_change, open_both_features, open_features
 from polypcount.training.learner import Learner, encode_clips
@@ -26,9 +26,7 @@ from polypcount.training.processes import new_fabric
 from polypcount.training.start import new_model
 from polypcount.video import CropStore
 from polypcount.video.store_build import build_store
-from tests.conftest import Run
-from tests.training.corpora import drawn_corpus, tiny
-from tests.training.test_train import _untrained, assert_same_gradients, equal, rows, weights
+from tests.training.corpora import drawn_corpus, equal, rows, tiny, weights
 
 Trained = Callable[..., Encoder]
 FROZEN = "optimizer.backbone_factor=0"
@@ -109,27 +107,21 @@ def unfinished(folder: Path) -> list[Path]:
     return [path for path in folder.rglob(".*") if path.is_file()]
 
 
-def test_only_a_frozen_backbone_and_untouched_pixels_keep_their_features(trained: Trained, tmp_path: Path) -> None:
+def test_only_a_frozen_backbone_and_untouched_pixels_keep_their_features() -> None:
     assert features_never_change(load_recipe("temporal", [FROZEN]))
     assert not features_never_change(load_recipe("temporal"))
     assert not features_never_change(load_recipe("temporal", [FROZEN, "augmentation.flip=true"]))
-    trained("augmentation.flip=true", out="changed")
-    trained("optimizer.backbone_factor=0.5", out="learnt")
-    assert not kept(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("recipe", "machine"),
-    [("temporal", Machine()), ("temporal", Machine(views_at_once=5)), ("sfe", Machine()), ("mve", Machine())],
-)
+@pytest.mark.parametrize(("recipe", "machine"), [("temporal", Machine(views_at_once=5)), ("sfe", Machine())])
 def test_what_is_learnt_is_what_is_learnt_from_pixels(
     recipe: str, machine: Machine, trained: Trained, from_pixels: Trained, tmp_path: Path
 ) -> None:
     settings: dict[str, Any] = {"recipe": recipe, "machine": machine}
     start = new_model(load_recipe(recipe, [*tiny(recipe), FROZEN])).state_dict()
-    from_pixels("epochs=3", out="pixels", **settings)
+    from_pixels("epochs=2", out="pixels", **settings)
     assert not kept(tmp_path)
-    trained("epochs=3", out="features", **settings)
+    trained("epochs=2", out="features", **settings)
     assert len(kept(tmp_path)) == 2, "of both sides"
     mine, theirs = weights(tmp_path / "features"), weights(tmp_path / "pixels")
     assert mine.keys() == theirs.keys()
@@ -169,24 +161,18 @@ def test_the_backbone_sees_each_frame_once_for_all_runs(
     trained("epochs=2", "optimizer.lr=1e-4", "model.d=8", "sampler.polyps=2", out="second", watch=watch)
     assert counts == [0] * 6, "another head on the same frames"
     assert {path: path.stat().st_mtime_ns for path in kept(tmp_path)} == before
-    seen.clear()
-    counts.clear()
-    trained("seed=43", "data.validation_share=0", out="third", watch=watch)
-    assert counts == [len(np.load(path, allow_pickle=False)) for path in kept(tmp_path) if path not in before] * 3
 
 
-@pytest.mark.parametrize("crash", [1, 3])
-def test_a_resumed_run_ends_with_the_same_weights(
-    crash: int, trained: Trained, seen: list[int], tmp_path: Path
-) -> None:
+def test_a_resumed_run_ends_with_the_same_weights(trained: Trained, seen: list[int], tmp_path: Path) -> None:
     class Crash(Exception):
         pass
 
     def watch(moment: Moment) -> None:
-        if moment.step and moment.epoch * 2 + moment.step == crash:
+        if (moment.epoch, moment.step) == (1, 1):
             raise Crash
 
-    start = f"model.start={_untrained('temporal', tmp_path / 'start')}"  # on resuming, only the checkpoint has it
+    untrained = new_model(load_recipe("temporal", [*tiny("temporal"), "seed=7"]))
+    start = f"model.start={save_encoder(untrained, tmp_path / 'start')}"  # on resuming, only the checkpoint has it
     whole = trained("epochs=2", start, out="whole")
     with pytest.raises(Crash):
         trained("epochs=2", start, out="broken", watch=watch)
@@ -255,26 +241,12 @@ def test_clips_of_features_are_encoded_as_clips_of_pixels(store: CropStore) -> N
     assert torch.allclose(one, other, atol=1e-5)
 
 
-@pytest.mark.parametrize("damage", ["short", "long", "header", "empty", "other shape", "other type", "archive", "text"])
-def test_a_damaged_file_is_computed_again(damage: str, store: CropStore, seen: list[int]) -> None:
+def test_a_damaged_file_is_computed_again(store: CropStore, seen: list[int]) -> None:
     learner = a_learner()
     whole = open_features(learner, store, readers=1).crops(store.rows)
     (file,) = kept(store.path.parent)
     content = file.read_bytes()
-    if damage in ("other shape", "other type"):
-        np.save(file, whole[1:] if damage == "other shape" else whole.astype(np.float64))
-    elif damage == "archive":
-        with file.open("wb") as stream:
-            np.savez(stream, whole)
-    else:
-        broken = {
-            "short": content[:-1],
-            "long": content + b"\0",
-            "header": content.replace(b"}", b"(", 1),
-            "empty": b"",
-        }
-        file.write_bytes(broken.get(damage, b"features\n" * 1000))
-    assert file.read_bytes() != content
+    file.write_bytes(content[:-1])
     seen.clear()
     assert np.array_equal(open_features(learner, store, readers=1).crops(store.rows), whole)
     assert sum(seen) == len(store)
@@ -311,9 +283,7 @@ def test_features_that_cannot_be_are_one_line(store: CropStore, monkeypatch: pyt
     learner = a_learner()
     with monkeypatch.context() as patch:
         patch.setattr(store, "path", store.path / "below a file" / "crops.arrow")
-        with pytest.raises(
-            FileError, match=r"features cannot be kept there \(Not a directory\); POLYPCOUNT_CACHE moves"
-        ):
+        with pytest.raises(FileError, match=r"features-.* cannot be written: Not a directory; POLYPCOUNT_CACHE moves"):
             open_features(learner, store, readers=1)
     with torch.no_grad():
         next(learner.encoder.backbone.parameters()).fill_(float("nan"))
@@ -340,22 +310,6 @@ def test_other_processes_of_a_node_wait_for_the_first(
     assert sum(seen) == len(store)
     assert len(learnt.rows) == len(store)
     assert judged is None
-
-
-def test_two_processes_learn_from_features_as_one_does_from_pixels(
-    polypcount: Run, drawn: Corpus, from_pixels: Trained, tmp_path: Path
-) -> None:
-    one_step = ("model.dropout=0", "batches_per_epoch=1")
-    from_pixels(*one_step, out="one")
-    changes = [f"--set={change}" for change in (*tiny("temporal"), FROZEN, *one_step)]
-    given = ("train", drawn.save(tmp_path / "corpus"), "--out", tmp_path / "two", "--log-to", "none", *changes)
-    environment = {"POLYPCOUNT_CACHE": str(tmp_path / "cache of two"), "OMP_NUM_THREADS": "1"}
-    result = polypcount(*given, "--accelerator", "cpu", "--devices", "2", env=environment)
-    assert result.returncode == 0, result.stderr
-    assert result.stderr.count("computing the features of") == 2, "of both sides, told once"
-    assert len(kept(tmp_path / "cache of two")) == 2
-    assert not kept(tmp_path / "cache")
-    assert_same_gradients(tmp_path / "one", tmp_path / "two")
 
 
 def test_the_saved_encoder_gives_from_pixels_what_was_learnt_from_features(

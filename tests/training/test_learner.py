@@ -6,13 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from polypcount.errors import DataError
-from polypcount.training.batches import Batch
-from polypcount.training.clips import Clips
+from polypcount.training.batches import Batch, Clips
 from polypcount.training.learner import Learner, batch_targets, new_optimizer, schedule_factor, set_learning_rate
 from polypcount.training.processes import Machine, new_fabric
 from polypcount.training.recipe import OptimizerSettings
@@ -54,6 +53,7 @@ def changed(before: dict[str, Tensor], module: nn.Module) -> set[str]:
     return {name for name, values in module.state_dict().items() if not torch.equal(values, before[name])}
 
 
+@settings(max_examples=40)
 @given(warmup=st.floats(0, 1), progress=st.floats(0, 1))
 def test_the_schedule_is_its_formula(warmup: float, progress: float) -> None:
     assert schedule_factor(OptimizerSettings(warmup=warmup), progress) == 1, "constant, whatever the warmup"

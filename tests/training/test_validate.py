@@ -11,8 +11,8 @@ import torch
 
 from polypcount.corpus import Corpus
 from polypcount.evaluation import reidentification_scores, retrieval_scores
-from polypcount.training.clips import read_clips
-from polypcount.training.data import Queries, TrainingData, open_crops, training_data
+from polypcount.training.batches import read_clips
+from polypcount.training.data import TrainingData, open_crops, training_data
 from polypcount.training.learner import Learner, batch_targets
 from polypcount.training.loss import soft_contrastive_loss
 from polypcount.training.processes import Machine, new_fabric
@@ -45,7 +45,7 @@ def test_values_are_those_of_one_query_after_the_other(scene: Scene, monkeypatch
     encoder = copy.deepcopy(learner.encoder).eval()
     with torch.no_grad():
         one_by_one = []
-        for rows in data.queries.rows:
+        for rows in data.queries:
             clips = read_clips(store, [rows])
             one_by_one.append(encoder(learner.images(clips, None), clips.mask)[0].numpy())
         losses = []
@@ -54,13 +54,13 @@ def test_values_are_those_of_one_query_after_the_other(scene: Scene, monkeypatch
             vectors = encoder.head(encoder(learner.images(clips, None), clips.mask))
             targets = batch_targets(batch, learner.recipe.loss)
             losses.append(float(soft_contrastive_loss(vectors, targets, 0.25)))
-    assert {len(rows) for rows in data.queries.rows} == {1, 4}, "views of different lengths"
+    assert {len(rows) for rows in data.queries} == {1, 4}, "views of different lengths"
     vectors = np.stack(one_by_one)
     assert found["loss"] == pytest.approx(np.mean(losses), rel=1e-4)
-    retrieved = retrieval_scores(vectors, data.queries.polyp)
+    retrieved = retrieval_scores(vectors, data.query_polyp)
     assert found["mean_average_precision"] == pytest.approx(retrieved.mean_average_precision, abs=1e-3)
     assert found["hit_rate_1"] == pytest.approx(retrieved.hit_rate_1, abs=0.05)
-    assert found["auroc"] == pytest.approx(reidentification_scores(vectors, data.queries.polyp).auroc, abs=1e-3)
+    assert found["auroc"] == pytest.approx(reidentification_scores(vectors, data.query_polyp).auroc, abs=1e-3)
     monkeypatch.setattr("polypcount.training.validate._FRAMES_AT_ONCE", 5)
     assert validate(*scene) == pytest.approx(found, abs=1e-3), "in however many parts"
 
@@ -81,8 +81,8 @@ def test_nothing_is_learnt_and_training_goes_on(scene: Scene) -> None:
 @pytest.mark.parametrize("count", [0, 1])
 def test_without_others_to_find_retrieval_is_undefined(scene: Scene, count: int) -> None:
     learner, data, store = scene
-    few = Queries(data.queries.rows[:count], data.queries.polyp[:count])
-    found = validate(learner, dataclasses.replace(data, queries=few), store)
+    few = dataclasses.replace(data, queries=data.queries[:count], query_polyp=data.query_polyp[:count])
+    found = validate(learner, few, store)
     assert found.pop("loss") is not None
     assert found == {"mean_average_precision": None, "hit_rate_1": None, "auroc": None}
 

@@ -50,8 +50,7 @@ def numbers(path: Path, wanted: object) -> list[tuple[int, int]]:
     return [(index, number_of(image)) for index, image in open_source(path).frames(wanted)]  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("fragments", [1, 3])
-@pytest.mark.parametrize("suffix", [".mp4", ".ts", ".h264"])
+@pytest.mark.parametrize(("suffix", "fragments"), [(".mp4", 3), (".ts", 1), (".h264", 3)])
 def test_a_video_stream_is_read_by_exact_index(tmp_path: Path, suffix: str, fragments: int) -> None:
     stream = write_movie(tmp_path / f"a{suffix}", 50).read_bytes()
     size = len(stream) // fragments // 2 * 2 + 2  # only the last fragment may need a byte to be even

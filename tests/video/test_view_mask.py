@@ -1,6 +1,7 @@
 """What of a frame is shown: on drawn frames, whose view is known, and on real ones."""
 
 import csv
+from functools import lru_cache
 
 import numpy as np
 import pytest
@@ -29,13 +30,20 @@ def inside(shape: str, x: float = 520, y: float = 360, size: float = 340) -> Vie
 
 def drawn(view: View, seed: int, border: int = 0, vignette: float = 0.9) -> Image:
     """Mucosa with a dark lumen somewhere, darker to the rim of the view, and a noisy border around it."""
+    mucosa, ground = pictures(seed, border, vignette)
+    return np.where(view[..., None], mucosa, ground)
+
+
+@lru_cache(maxsize=64)
+def pictures(seed: int, border: int, vignette: float) -> tuple[Image, Image]:
+    """Mucosa and border without end."""
     rng = np.random.default_rng(seed)
     columns, rows = np.meshgrid(np.linspace(-1, 1, WIDTH), np.linspace(-1, 1, HEIGHT))
     lumen = np.hypot(columns - rng.uniform(-0.4, 0.4), rows - rng.uniform(-0.4, 0.4))
     light = np.clip(0.2 + lumen, 0, 1) * (1 - vignette * np.clip(np.hypot(columns, rows), 0, 1) ** 2)
-    picture = light[..., None] * [220, 130, 100] + rng.normal(0, 3, (HEIGHT, WIDTH, 1))
-    ground = border + rng.normal(0, 1, (HEIGHT, WIDTH, 1))
-    return np.asarray(np.where(view[..., None], picture + 25, ground).clip(0, 255), np.uint8)
+    mucosa = light[..., None] * [220, 130, 100] + rng.normal(25, 3, (HEIGHT, WIDTH, 1))
+    ground = rng.normal(border, 1, (HEIGHT, WIDTH, 1))
+    return mucosa.clip(0, 255).astype(np.uint8), ground.clip(0, 255).astype(np.uint8)
 
 
 def written(frame: Image, texts: dict[str, tuple[int, int]] = OUTSIDE) -> Image:
@@ -61,8 +69,7 @@ def cover(found: View | None, view: View) -> float:
     return float((found & ~view).mean())
 
 
-@pytest.mark.parametrize("border", [0, 11, 22])
-@pytest.mark.parametrize("shape", ["circle", "octagon"])
+@pytest.mark.parametrize(("shape", "border"), [("circle", 0), ("octagon", 22)])
 def test_the_view_is_kept_and_everything_around_it_is_black(shape: str, border: int) -> None:
     view = inside(shape)
     frames = [with_inset(written(drawn(view, seed, border))) for seed in range(8)]
@@ -171,7 +178,7 @@ def test_real_sequences_lose_nothing_of_their_view() -> None:
     with (folder / "sequences.csv").open() as file:
         for row in csv.DictReader(file):
             sequences.setdefault(row["sequence"], []).append(row["frame"])
-    for number in ("1", "2", "7", "23"):  # the second has two sizes of view, the others dark parts
+    for number in ("2", "7"):  # the first has two sizes of view, the other dark parts
         paths = [folder / "Original" / f"{frame}.png" for frame in sequences[number]]
         frames = np.stack([np.asarray(Pillow.open(path).convert("RGB")) for path in paths])
         found = find_view(frames[:: max(1, len(frames) // 8)])

@@ -1,1 +1,1 @@
-"""The command `polypcount`: one file a verb; each parses, calls the rooms and prints."""
+"""The command `polypcount`: one file for each verb, which parses, calls the rooms and prints."""

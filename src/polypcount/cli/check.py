@@ -18,8 +18,8 @@ def check(
 ) -> None:
     """Look for defects in a corpus, before they spoil a count or a study.
 
-    Several corpora are also taken as splits, which must share neither a video nor a polyp. The exit code is 1 where
-    there are errors.
+    Several corpora are also taken as splits, which must not share a video or a polyp. The exit code is 1 where there
+    are errors.
     """
     from polypcount.corpus import Corpus
     from polypcount.corpus import check as check_corpora
@@ -38,7 +38,7 @@ def check(
 
 
 def print_findings(findings: "Findings") -> None:
-    """A table of the findings, if there are any, and a line that sums them up."""
+    """Print a table of the findings, if there are any, and a line with their counts."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -60,10 +60,10 @@ def print_findings(findings: "Findings") -> None:
                 Text(harmless(finding.message)),
             )
         console.print(table)
-    told = ", ".join(
+    counts = ", ".join(
         f"{count:,} {severity}{'' if count == 1 else 's'}" for severity, count in findings.counts().items()
     )
-    console.print(f"found: {told}" if len(findings) else "found: nothing wrong", highlight=False)
+    console.print(f"found: {counts}" if len(findings) else "found: nothing wrong", highlight=False)
 
 
 def _counts(corpus: "Corpus") -> dict[str, int]:

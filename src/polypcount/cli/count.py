@@ -1,21 +1,19 @@
 """`polypcount count`: how many distinct polyps there are in a recording."""
 
 import os
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from polypcount.cli.recordings import boxes_for, name_of, name_recordings
-from polypcount.cli.texts import harmless, parse_size
+from polypcount.cli.texts import harmless, parse_size, with_options
 
 if TYPE_CHECKING:
-    from polypcount.counting import CountingPoint, CountReport, Detector, DetectorSettings
-    from polypcount.counting.inputs import Procedure
+    from polypcount.counting import CountReport, CountSettings
+    from polypcount.detection import Detector, DetectorSettings
     from polypcount.encoder import Encoder
-    from polypcount.video import FrameMask, FrameSource
-    from polypcount.video.view_mask import Rectangle
 
 _MOST_SHOWN = 3  # doubts in the terminal
 
@@ -25,29 +23,11 @@ class _Job:
     """What is the same for every recording."""
 
     encoder: "Encoder"
-    point: "CountingPoint"
     detector: "Detector | None"
-    boxes_format: str | None
-    only: str | None
-    fps: float | None
-    first_frame: int | None
-    min_frames: int | None
-    confidence: float | None
-    rectangles: "tuple[Rectangle, ...]"
-    find_view: bool
+    settings: "CountSettings"
     export: tuple[str, ...]
     video: bool
-    pseudonyms: bool
     force: bool
-
-
-@dataclass(frozen=True)
-class _Counted:
-    """A report that is written, and what an annotated video needs besides."""
-
-    report: "CountReport"
-    source: "FrameSource"
-    mask: "FrameMask | None"
 
 
 def count(
@@ -67,16 +47,28 @@ def count(
         typer.Option(
             "--detector-set",
             metavar="KEY=VALUE",
-            help="How to run and read the detector, where its file does not tell; see docs/detectors.md.",
+            help="How to run and read the detector, where its file does not say; see docs/detectors.md.",
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Folder for the report.", show_default="NAME-count; polyp-counts of several"),
+        typer.Option(
+            metavar="DIR", help="Folder for the report.", show_default="NAME-count, or polyp-counts for several"
+        ),
     ] = None,
     encoder: Annotated[
-        Path | None, typer.Option(help="Folder of a trained encoder.", show_default="the one that comes along")
+        Path | None, typer.Option(help="Folder of a trained encoder.", show_default="the bundled encoder")
     ] = None,
+    engine: Annotated[
+        str, typer.Option(metavar="auto|onnx|openvino|torch", help="What computes the encoder.")
+    ] = "auto",
+    method: Annotated[
+        str | None,
+        typer.Option(help="How tracklets are grouped, such as temporal-ap, the paper's.", show_default="the best one"),
+    ] = None,
+    polyps: Annotated[int | None, typer.Option(min=1, help="How many polyps there are, if that is known.")] = None,
+    min_polyps: Annotated[int | None, typer.Option(min=1, help="Fewest polyps there can be.")] = None,
+    max_polyps: Annotated[int | None, typer.Option(min=1, help="Most polyps there can be.")] = None,
     boxes_format: Annotated[
         str | None, typer.Option("--format", help="Format of the boxes, see polypcount import --list.")
     ] = None,
@@ -95,9 +87,9 @@ def count(
         float | None, typer.Option(min=0, max=1, help="Score from which a box begins a track.", show_default="0.5")
     ] = None,
     mask: Annotated[
-        list[str] | None, typer.Option(metavar="X,Y,W,H", help="Black out this part in all that is written; repeat.")
+        list[str] | None, typer.Option(metavar="X,Y,W,H", help="Black out this part in all pictures; repeat.")
     ] = None,
-    find_view: Annotated[
+    mask_border: Annotated[
         bool, typer.Option("--mask-border/--no-mask-border", help="Black out what is outside the round view.")
     ] = True,
     pseudonyms: Annotated[
@@ -110,21 +102,24 @@ def count(
     video: Annotated[bool, typer.Option("--video", help="Write an annotated mp4, too.")] = False,
     histology: Annotated[
         Path | None,
-        typer.Option(metavar="CSV", help="video,histology of each polyp resected: adenoma detection rate of several."),
+        typer.Option(
+            metavar="CSV", help="Table video,histology of resected polyps, for the adenoma detection rate of several."
+        ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace reports that are there.")] = False,
 ) -> None:
     """Count the distinct polyps of a recording, and write a report. Nothing leaves the machine.
 
-    Boxes with tracks or polyps are taken as they are, others are tracked first.
+    Boxes with tracks or polyps are taken as they are. Others are tracked first.
 
-    Of several recordings each gets a report, with a summary. One that cannot be counted does not stop the others.
+    Several recordings get a report each, and a summary. One that cannot be counted does not stop the others.
     """
-    from polypcount.corpus import is_corpus
-    from polypcount.counting import CountingPoint, load_detector
+    from polypcount.counting import CountSettings, operating_point
+    from polypcount.detection import load_detector
     from polypcount.encoder import load_encoder
     from polypcount.errors import DataError
     from polypcount.report import read_histology, refuse_unsuitable_report, refuse_unsuitable_summary
+    from polypcount.tracking import TrackRules
     from polypcount.video import parse_rectangle
 
     several = len(sources) > 1
@@ -136,12 +131,28 @@ def count(
         raise DataError("--boxes are of one recording; for several, give --boxes-dir")
     if histology is not None and not several:
         raise DataError("--histology is for a summary of several recordings")
-    if boxes is None and boxes_dir is None and detector is None:
-        for source in sources:
-            if source.exists() and not is_corpus(source):
-                way = "--boxes-dir" if several else "--boxes"
-                raise DataError(f"{source} comes without boxes: give them with {way}, or a detector with --detector")
-    rectangles = tuple(parse_rectangle(text) for text in mask or ())
+    if polyps is not None and (min_polyps is not None or max_polyps is not None):
+        raise DataError("--polyps is the exact number; give it, or --min-polyps and --max-polyps")
+    if min_polyps is not None and max_polyps is not None and min_polyps > max_polyps:
+        raise DataError(f"--min-polyps {min_polyps} is above --max-polyps {max_polyps}")
+    rules = TrackRules()
+    if confidence is not None:
+        rules = TrackRules(confidence=confidence, low_confidence=min(confidence, rules.low_confidence))
+    settings = CountSettings(
+        method=method,
+        polyps=polyps,
+        min_polyps=min_polyps,
+        max_polyps=max_polyps,
+        min_frames=min_frames,
+        tracker=rules,
+        boxes_format=boxes_format,
+        video=only,
+        fps=fps,
+        first_frame=first_frame,
+        mask_border=mask_border,
+        mask=tuple(parse_rectangle(text) for text in mask or ()),
+        anonymous=pseudonyms is not None,
+    )
     formats = _formats(export)
     resected = None if histology is None else read_histology(histology)
     named = name_recordings(sources, pseudonyms, by_name=boxes_dir is not None or histology is not None)
@@ -150,150 +161,87 @@ def count(
         refuse_unsuitable_report(folder / name if several else folder, force=force)
     if several:
         refuse_unsuitable_summary(folder, force=force)
-    model = load_encoder(encoder)
-    job = _Job(
-        model,
-        CountingPoint.of(model),
-        None if detector is None else load_detector(detector, _detector_settings(detector_set or [])),
-        boxes_format,
-        only,
-        fps,
-        first_frame,
-        min_frames,
-        confidence,
-        rectangles,
-        find_view,
-        formats,
-        video,
-        pseudonyms is not None,
-        force,
-    )
+    model = load_encoder(encoder, engine=engine)
+    operating_point(model, method)  # a wrong method is refused before the first recording
+    opened = None if detector is None else load_detector(detector, _detector_settings(detector_set or []))
+    job = _Job(model, opened, settings, formats, video, force)
     if several:
         _count_several(named, boxes_dir, folder, job, resected)
     else:
-        place = boxes if boxes_dir is None else boxes_for(sources[0], boxes_dir)
-        done = _count_one(sources[0], named[sources[0]], place, folder, job)
-        _say(done.report, folder)
-        _write_video(done, folder, job)
+        own_boxes = boxes if boxes_dir is None else boxes_for(sources[0], boxes_dir)
+        report = _count_one(sources[0], named[sources[0]], own_boxes, folder, job)
+        _say(report, folder)
+        _write_video(sources[0], report, folder, job)
 
 
-def _count_one(source: Path, name: str, boxes: Path | None, folder: Path, job: _Job) -> _Counted:
+def _count_one(source: Path, name: str, boxes: Path | None, folder: Path, job: _Job) -> "CountReport":
     """Count one recording and write its report to a new folder."""
-    from dataclasses import replace
-
     from polypcount.cli.progress import show_progress
-    from polypcount.counting import count_procedure, count_with_detector, open_procedure, read_procedure
+    from polypcount.counting import count as count_recording
     from polypcount.errors import PolypcountError
-    from polypcount.tracking import TrackRules
 
-    rules = TrackRules()
-    if job.confidence is not None:
-        rules = TrackRules(confidence=job.confidence, low_confidence=min(job.confidence, rules.low_confidence))
-    settings = {} if job.first_frame is None else {"first_frame": job.first_frame}
-    if job.detector is not None:
-        procedure = open_procedure(source, video=job.only, fps=job.fps)
-    else:
-        procedure = read_procedure(
-            source, boxes, boxes_format=job.boxes_format, video=job.only, fps=job.fps, **settings
-        )
-    procedure = replace(procedure, video=replace(procedure.video, id=name))
-    if job.pseudonyms:  # then nothing written may tell where it came from
-        procedure = replace(procedure, video=replace(procedure.video, source=None), sources=())
-    mask = _mask(procedure, job)
+    settings = job.settings.model_copy(update={"name": name})
     with show_progress(f"{harmless(name)}: frames") as progress:
-        if job.detector is not None:
-            report = count_with_detector(
-                procedure,
-                job.detector,
-                job.encoder,
-                job.point,
-                min_frames=job.min_frames,
-                rules=rules,
-                mask=mask,
-                progress=progress,
-            )
-        else:
-            report = count_procedure(
-                procedure,
-                job.encoder,
-                job.point,
-                min_frames=job.min_frames,
-                rules=rules,
-                mask=mask,
-                progress=progress,
-            )
-    report = replace(report, remarks=(*report.remarks, *_masked(mask, job)))
+        report = count_recording(
+            source, boxes, encoder=job.encoder, detector=job.detector, settings=settings, progress=progress
+        )
     try:
         report.save(folder, force=job.force, export=job.export)
     except PolypcountError:
-        typer.echo(f"{counted(report)}; the report could not be written")  # the number at least is not lost
+        typer.echo(f"{counted(report)}; the report could not be written")  # at least the number is not lost
         raise
-    return _Counted(report, procedure.source, mask)
+    return report
 
 
-def _masked(mask: "FrameMask | None", job: _Job) -> list[str]:
-    """What of the pictures was blacked out: whoever passes a report on must know."""
-    if mask is not None and mask.view is not None:
-        return ["In pictures, what lies outside the endoscope's view was blacked out."]
-    if not job.find_view:
-        return [
-            "In pictures, the border was left as it is." if mask is None else "Only what --mask names was blacked out."
-        ]
-    return ["No dark border around the endoscope's view was found: look for burned-in text before passing this on."]
-
-
-def _write_video(done: _Counted, folder: Path, job: _Job) -> None:
-    """Write the annotated video, if it is wanted, to a report that is there: it can fail, and the count stays."""
+def _write_video(source: Path, report: "CountReport", folder: Path, job: _Job) -> None:
+    """Write the annotated video into a finished report: if this fails, the count stays."""
     from polypcount.cli.progress import show_progress
+    from polypcount.counting import CountSettings, open_recording
     from polypcount.report import write_annotated
 
     if job.video:
+        frames = open_recording(source, settings=CountSettings(video=job.settings.video)).source
         with show_progress("annotated video: frames") as progress:
-            place = folder / "annotated.mp4"
-            write_annotated(done.report, done.source, place, mask=done.mask, progress=progress)
+            write_annotated(report, frames, folder / "annotated.mp4", mask=report.mask, progress=progress)
 
 
 def _count_several(
     named: dict[Path, str], boxes_dir: Path | None, folder: Path, job: _Job, resected: dict[str, list[str]] | None
 ) -> None:
     from polypcount.errors import PolypcountError
-    from polypcount.report import Procedure, write_summary
+    from polypcount.report import SummaryRow, write_summary
 
-    rows: list[Procedure] = []
+    rows: list[SummaryRow] = []
     failed = 0
-    for place, (source, name) in enumerate(named.items()):
-        typer.echo(f"[{place + 1} of {len(named)}] {harmless(name)}")
+    for number, (source, name) in enumerate(named.items()):
+        typer.echo(f"[{number + 1} of {len(named)}] {harmless(name)}")
         try:
             boxes = None if boxes_dir is None else boxes_for(source, boxes_dir)
-            done = _count_one(source, name, boxes, folder / name, job)
-            rows.append(Procedure.of_report(folder / name))
-            typer.echo(f"  {counted(done.report)}")
-            _write_video(done, folder / name, job)
-        except Exception as problem:  # whatever is wrong with one, the others are counted
+            report = _count_one(source, name, boxes, folder / name, job)
+            rows.append(SummaryRow.of_report(folder / name))
+            typer.echo(f"  {counted(report)}")
+            _say_remarks(report)
+            _write_video(source, report, folder / name, job)
+        except Exception as problem:  # an error in one recording does not stop the others
             failed += 1
-            told = harmless(" ".join(str(problem).split()))
+            message = with_options(problem) if isinstance(problem, PolypcountError) else str(problem)
+            message = harmless(" ".join(message.split()))
             if not isinstance(problem, PolypcountError | OSError):
-                told = f"{type(problem).__name__}: {told} (a fault in polypcount)"
-            if len(rows) > place:
-                typer.echo(f"  counted, but {told}", err=True)
+                message = f"{type(problem).__name__}: {message} (a fault in polypcount)"
+            if len(rows) > number:
+                typer.echo(f"  counted, but {message}", err=True)
                 continue
-            typer.echo(f"  not counted: {told}", err=True)
-            # The line names files, which a summary with pseudonyms must not.
-            rows.append(
-                Procedure(
-                    name,
-                    error="could not be counted"
-                    if job.pseudonyms
-                    else _without_folders(told, source.parent, boxes_dir, folder),
-                )
-            )
-    if resected is not None:  # whose table knows recordings by the names of their files
+            typer.echo(f"  not counted: {message}", err=True)
+            # The message names files, which a summary with pseudonyms must not.
+            shown = "could not be counted" if job.settings.anonymous else message
+            rows.append(SummaryRow(name, error=_without_folders(shown, source.parent, boxes_dir, folder)))
+    if resected is not None:  # the table names recordings by their files
         names = {name_of(source): name for source, name in named.items()}
         # Rows of other recordings would bring their names into a summary with pseudonyms.
         resected = {
-            names.get(known, known): classes
-            for known, classes in resected.items()
-            if known in names or not job.pseudonyms
+            names.get(recording, recording): classes
+            for recording, classes in resected.items()
+            if recording in names or not job.settings.anonymous
         }
     write_summary(rows, folder, histology=resected)
     typer.echo(f"{sum(not row.error for row in rows)} of {len(rows)} counted")
@@ -302,62 +250,45 @@ def _count_several(
         raise typer.Exit(2)
 
 
-def _without_folders(told: str, *folders: Path | None) -> str:
-    """A line with the names of files alone, since folders may name a patient or a person."""
+def _without_folders(message: str, *folders: Path | None) -> str:
+    """A message with the names of files alone, since folders may name a patient or a person."""
     for folder in folders:
         if folder is not None:
-            told = told.replace(f"{folder.absolute()}{os.sep}", "").replace(f"{folder}{os.sep}", "")
-    return told
-
-
-def _mask(procedure: "Procedure", job: _Job) -> "FrameMask | None":
-    from polypcount.counting import view_of
-    from polypcount.video import FrameMask
-
-    view = view_of(procedure) if job.find_view else None
-    return FrameMask(job.rectangles, view) if job.rectangles or view is not None else None
+            message = message.replace(f"{folder.absolute()}{os.sep}", "").replace(f"{folder}{os.sep}", "")
+    return message
 
 
 def _formats(export: str) -> tuple[str, ...]:
-    """The formats that boxes are to be written in."""
+    """The formats in which to write the boxes."""
     from polypcount.errors import DataError
     from polypcount.importers import FORMATS
 
-    able = [item.name for item in FORMATS.values() if item.writes]
-    found = tuple(name for name in export.replace(" ", "").split(",") if name)
-    for name in found:
-        if name not in able:
-            raise DataError(f"--export: {name!r} cannot be written; these can: {', '.join(able)}")
-    return found
+    writable = [item.name for item in FORMATS.values() if item.writes]
+    names = tuple(name for name in export.replace(" ", "").split(",") if name)
+    for name in names:
+        if name not in writable:
+            raise DataError(f"--export: {name!r} cannot be written; these can: {', '.join(writable)}")
+    return names
 
 
-def _detector_settings(given: list[str]) -> "DetectorSettings":
-    from polypcount.counting import DetectorSettings
+def _detector_settings(pairs: list[str]) -> "DetectorSettings":
+    from polypcount.detection import DetectorSettings
     from polypcount.errors import DataError
 
-    found: dict[str, Any] = {}
-    for part in given:
-        name, _, value = part.partition("=")
-        if name not in {item.name for item in fields(DetectorSettings)}:
-            known = ", ".join(item.name for item in fields(DetectorSettings))
-            raise DataError(f"--detector-set: there is no setting {name!r}; there are: {known}")
-        if name == "size":
-            try:
-                found[name] = parse_size(value)
-            except DataError:
-                raise DataError(
-                    f"--detector-set: size must be WIDTHxHEIGHT, such as 640x640, found {value!r}"
-                ) from None
-        elif name == "classes":
-            found[name] = tuple(value.split(","))
-        elif name in ("confidence", "iou"):
-            try:
-                found[name] = float(value)
-            except ValueError:
-                raise DataError(f"--detector-set: {name} must be a number from 0 to 1, found {value!r}") from None
-        else:
-            found[name] = value
-    return DetectorSettings(**found)
+    values: dict[str, Any] = {}
+    for pair in pairs:
+        name, _, value = pair.partition("=")
+        try:
+            if name == "size":
+                values[name] = parse_size(value)
+            elif name == "classes":
+                values[name] = value.split(",")
+            else:
+                values[name] = float(value) if name in ("confidence", "iou") else value
+        except ValueError:
+            expected = "WIDTHxHEIGHT, such as 640x640" if name == "size" else "a number from 0 to 1"
+            raise DataError(f"--detector-set: {name} must be {expected}, found {value!r}") from None
+    return DetectorSettings(**values)
 
 
 def counted(report: "CountReport") -> str:
@@ -368,8 +299,16 @@ def counted(report: "CountReport") -> str:
     return f"{report.count} {noun} ({report.interval.level:.0%} interval: {span})"
 
 
+def _say_remarks(report: "CountReport") -> None:
+    for remark in report.remarks:
+        typer.echo(f"  {harmless(remark)}")
+    if report.video.fps is None:
+        typer.echo("  Set the frame rate with --fps.")
+
+
 def _say(report: "CountReport", folder: Path) -> None:
-    typer.echo(f"{counted(report)} in {len(report.tracklets)} tracklets of {harmless(report.video.id)}")
+    tracklets = "1 tracklet" if len(report.tracklets) == 1 else f"{len(report.tracklets)} tracklets"
+    typer.echo(f"{counted(report)} in {tracklets} of {harmless(report.video.id)}")
     for pair in report.pairs[:_MOST_SHOWN]:
         one, other = report.tracklets[pair.first], report.tracklets[pair.second]
         what = (
@@ -379,9 +318,8 @@ def _say(report: "CountReport", folder: Path) -> None:
         )
         typer.echo(f"  unsure: {what}: together in {pair.together:.0%} of {len(report.repeated)} repetitions")
     if len(report.pairs) > _MOST_SHOWN:
-        typer.echo(f"  unsure of {len(report.pairs) - _MOST_SHOWN} more, see the report")
-    for remark in report.remarks:
-        typer.echo(f"  {harmless(remark)}")
+        typer.echo(f"  unsure about {len(report.pairs) - _MOST_SHOWN} more decisions, see the report")
+    _say_remarks(report)
     spent = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in report.seconds.items() if seconds >= 0.05)
     typer.echo(f"  {spent}")
     typer.echo(f"report: {harmless(str(folder / 'report.html'))}")

@@ -1,4 +1,4 @@
-"""`polypcount demo`: a procedure drawn, counted and reported on, with nothing but what is installed."""
+"""`polypcount demo`: draw a procedure, count it and write a report, with nothing but what is installed."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from polypcount.corpus import Corpus
 
 _SEED = 27
-_DIFFICULTY = 0.6  # of the study preset: a good part of a minute is little to learn from
+_DIFFICULTY = 0.6  # of the study preset: less than a minute shows little of each polyp
 
 
 def demo(
@@ -21,8 +21,8 @@ def demo(
 ) -> None:
     """Draw a short procedure, count its polyps, and write a report. Needs no data, no network and no GPU.
 
-    What is drawn is synthetic. The boxes are those of the simulation without their polyps, as a detector would give
-    them; how many polyps there really are is said beside the count.
+    The procedure is synthetic. The boxes are those of the simulation, without their polyps, as a detector would give
+    them. The true number of polyps is printed beside the count.
     """
     from polypcount.cli.count import counted
     from polypcount.cli.progress import show_progress
@@ -48,7 +48,7 @@ def demo(
 
 
 def _new_folder() -> Path:
-    """polypcount-demo in the current folder, or with the first number that is free."""
+    """The folder polypcount-demo here or, if it exists, the same name with the first free number."""
     folder, number = Path("polypcount-demo"), 1
     while folder.exists():
         number += 1
@@ -58,7 +58,7 @@ def _new_folder() -> Path:
 
 def _drawn(folder: Path, seed: int, minutes: float) -> "Corpus":
     from polypcount.cli.progress import show_progress
-    from polypcount.simulate import Looks, TimelineSettings, render, simulate_scenes
+    from polypcount.simulate import Difficulty, TimelineSettings, render, simulate_scenes
 
     # Short, and with polyps that are lost and found again within it.
     settings = TimelineSettings(
@@ -72,7 +72,9 @@ def _drawn(folder: Path, seed: int, minutes: float) -> "Corpus":
         more_episodes=0.9,
         late_return=0.5,
     )
-    corpus = simulate_scenes(folder / "recording", 1, seed, "study", looks=Looks(*[_DIFFICULTY] * 6), settings=settings)
+    corpus = simulate_scenes(
+        folder / "recording", 1, seed, "study", difficulty=Difficulty(*[_DIFFICULTY] * 6), settings=settings
+    )
     polyps = "1 synthetic polyp" if len(corpus.polyps) == 1 else f"{len(corpus.polyps)} synthetic polyps"
     typer.echo(f"Drawing a procedure of {minutes * 60:.0f} seconds with {polyps}.")
     with show_progress("drawing: frames") as progress:
@@ -80,7 +82,7 @@ def _drawn(folder: Path, seed: int, minutes: float) -> "Corpus":
 
 
 def _without_polyps(corpus: "Corpus") -> "Corpus":
-    """The boxes as a detector gives them: where, and nothing of who."""
+    """The boxes as a detector gives them, without polyps."""
     from polypcount.corpus import Boxes, Corpus
 
     boxes = corpus.boxes

@@ -1,4 +1,4 @@
-"""`polypcount doctor`: what this machine has, for a look and for a bug report."""
+"""`polypcount doctor`: what this machine has, for users and for bug reports."""
 
 import json
 import os
@@ -12,18 +12,18 @@ from typing import Annotated, Any
 import typer
 
 
-def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False) -> None:
-    """Show versions, extras, cores, memory, GPUs, where models and caches live, and which encoder comes with it."""
-    found = examine()
+def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+    """Show versions, extras, cores, memory, GPUs, folders and the bundled encoder."""
+    parts = examine()
     if as_json:
-        typer.echo(json.dumps(found, indent=2))
+        typer.echo(json.dumps(parts, indent=2))
         return
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     console = Console()
-    for part, values in found.items():
+    for part, values in parts.items():
         table = Table(box=None, show_header=False, title=part, title_justify="left", title_style="bold")
         for name, value in values.items():
             table.add_row(name, Text(_as_text(value)))
@@ -34,7 +34,7 @@ def examine() -> dict[str, dict[str, Any]]:
     """Everything that `doctor` shows, as JSON values."""
     import polypcount
     from polypcount.machine import available_cores
-    from polypcount.places import cache_folder, model_folder
+    from polypcount.storage import cache_folder
 
     return {
         "versions": {
@@ -45,11 +45,7 @@ def examine() -> dict[str, dict[str, Any]]:
         },
         "extras": {extra: _required_versions(extra) for extra in _extras()},
         "machine": {"cores": available_cores(), "memory_gib": _memory_gib(), **_gpus()},
-        "folders": {
-            "package": str(Path(polypcount.__file__).parent),
-            "models": str(model_folder()),
-            "caches": str(cache_folder()),
-        },
+        "folders": {"package": str(Path(polypcount.__file__).parent), "caches": str(cache_folder())},
         "encoder": {"bundled": _ask(_bundled_encoder)},
     }
 
@@ -59,12 +55,12 @@ def _extras() -> list[str]:
 
 
 def _required_versions(extra: str) -> dict[str, str | None]:
-    """Version of each package that an extra asks for ("" for the base), None where it is not installed."""
+    """Version of each package that an extra needs ("" for the base install); None if it is not installed."""
     versions: dict[str, str | None] = {}
     for requirement in metadata.requires("polypcount") or []:
-        asked_by = re.search(r"extra\s*==\s*['\"]([^'\"]+)['\"]", requirement)
+        needed_by = re.search(r"extra\s*==\s*['\"]([^'\"]+)['\"]", requirement)
         name = re.match(r"[\w.-]+", requirement)
-        if name and name[0] != "polypcount" and (asked_by[1] if asked_by else "") == extra:
+        if name and name[0] != "polypcount" and (needed_by[1] if needed_by else "") == extra:
             try:
                 versions[name[0]] = metadata.version(name[0])
             except metadata.PackageNotFoundError:
@@ -73,7 +69,7 @@ def _required_versions(extra: str) -> dict[str, str | None]:
 
 
 def _memory_gib() -> float | None:
-    """Memory in GiB, or the container's limit where that is lower; None where the system does not say."""
+    """Memory in GiB, or the limit of the container if that is lower; None if the system does not say."""
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
@@ -85,7 +81,7 @@ def _memory_gib() -> float | None:
 
 
 def _gpus() -> dict[str, Any]:
-    """What the libraries for computing say of GPUs; an installed library that does not load says why."""
+    """The GPUs that ONNX Runtime and torch report; for a library that does not load, the reason."""
     return {"onnxruntime_providers": _ask(_onnxruntime_providers), "torch_cuda_devices": _ask(_cuda_devices)}
 
 
@@ -94,7 +90,7 @@ def _ask(question: Callable[[], list[str] | str | None]) -> list[str] | str | No
         return question()
     except ModuleNotFoundError:
         return None
-    except Exception as problem:  # whatever a broken installation does, the rest of the page is worth having
+    except Exception as problem:  # a broken installation can raise any error; the rest is still useful
         return f"installed, but does not load: {type(problem).__name__} {problem}".splitlines()[0]
 
 
@@ -111,16 +107,16 @@ def _cuda_devices() -> list[str]:
 
 
 def _bundled_encoder() -> str | None:
-    """Fingerprint of the encoder that comes with the package; None where none does."""
+    """Fingerprint of the bundled encoder; None if the package has none."""
     from polypcount.encoder.bundle import bundled_folder
-    from polypcount.encoder.manifest import read_manifest
+    from polypcount.encoder.manifest import FOLDER
     from polypcount.errors import FileError
 
     try:
         folder = bundled_folder()
     except FileError:
         return None
-    return str(read_manifest(folder)["fingerprint"])
+    return FOLDER.describe(folder).fingerprint
 
 
 def _as_text(value: Any) -> str:

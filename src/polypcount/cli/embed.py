@@ -12,26 +12,34 @@ def embed(
     out: Annotated[Path, typer.Option("--out", help="File to write, .parquet or .npz.")],
     encoder: Annotated[
         Path | None,
+        typer.Option("--encoder", help="Folder of a trained encoder.", show_default="the bundled encoder"),
+    ] = None,
+    stride: Annotated[
+        int | None,
         typer.Option(
-            "--encoder", help="Folder of a trained encoder.", show_default="the one that comes with polypcount"
+            min=1,
+            help="Look at every N-th box of a tracklet, at most 1,000; 4 is the paper's way.",
+            show_default="as counting does",
         ),
     ] = None,
-    stride: Annotated[int, typer.Option(min=1, help="Look at every so many-th box of a tracklet.")] = 4,
     min_frames: Annotated[int, typer.Option(min=0, help="Leave shorter tracklets out.")] = 30,
+    frames: Annotated[
+        bool, typer.Option("--frames", help="Keep the vectors of the frames as well; not with --stride.")
+    ] = False,
     engine: Annotated[
         str,
         typer.Option(
-            metavar="onnx|torch|openvino|openvino-int8",
-            help="What computes: ONNX Runtime, torch, OpenVINO, or OpenVINO in 8 bits, which is calibrated with crops "
-            "of this corpus and changes the vectors a little. The first two take a GPU where they can.",
+            metavar="auto|onnx|openvino|torch",
+            help="What computes: ONNX Runtime, OpenVINO or torch. auto takes OpenVINO where it is installed and gives "
+            "the same vectors as ONNX Runtime. ONNX Runtime and torch use a GPU where they can.",
         ),
-    ] = "onnx",
+    ] = "auto",
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
 ) -> None:
     """Link the boxes to tracklets, and encode each as one vector.
 
-    Boxes of known polyps or tracks are linked where they follow each other and overlap. Stopped and started again, it
-    goes on where it was.
+    Boxes of known polyps or tracks are linked where they follow each other and overlap. A run that was stopped goes on
+    where it was.
     """
     import numpy as np
 
@@ -45,38 +53,33 @@ def embed(
     if out.suffix.lower() not in (".parquet", ".npz"):
         raise FileError(f"{out}: embeddings are saved as .parquet or .npz, found {out.suffix or 'no suffix'}")
     if out.exists() and not force:
-        raise FileError(f"{out} exists already; choose another name, or replace it with --force")
-    read, model = Corpus.load(corpus), load_encoder(encoder, engine=engine)
-    tracklets = link_tracklets(read.boxes)
+        raise FileError(f"{out} exists already; choose another name, or replace it", mend="force")
+    recordings, model = Corpus.load(corpus), load_encoder(encoder, engine=engine)
+    tracklets = link_tracklets(recordings.boxes)
+    if not len(tracklets):
+        raise DataError(f"{corpus}: no box has a polyp or a track, so there are no tracklets; import boxes with tracks")
     if not (tracklets.box_count >= min_frames).any():
-        raise DataError(
-            f"{corpus}: none of {len(tracklets):,} tracklets has {min_frames} boxes, see --min-frames"
-            if len(tracklets)
-            else f"{corpus}: there is no tracklet, since no box has a polyp or a track; import boxes with track ids"
-        )
+        raise DataError(f"{corpus}: none of {len(tracklets):,} tracklets has {min_frames} boxes", mend="min_frames")
     crops, started = 0, time.monotonic()
 
     def speed() -> str:
         return f"{crops / max(time.monotonic() - started, 1e-9):,.0f} a second"
 
-    with show_progress("crops", speed) as shown:
+    with show_progress("crops", speed) as show:
 
         def progress(done: int, total: int) -> None:
             nonlocal crops
             crops = done
-            shown(done, total)
+            show(done, total)
 
-        found = embed_tracklets(read, tracklets, model, stride=stride, min_frames=min_frames, progress=progress)
-    found.save(out)
+        vectors = embed_tracklets(
+            recordings, tracklets, model, stride=stride, min_frames=min_frames, frames=frames, progress=progress
+        )
+    vectors.save(out)
     typer.echo(
-        f"{out}: {len(found):,} tracklets of at least {min_frames} boxes, of {len(tracklets):,}; "
+        f"{out}: {len(vectors):,} tracklets of at least {min_frames} boxes, of {len(tracklets):,}; "
         f"{crops:,} crops, {speed()}"
     )
-    if calibration := found.provenance.parameters["calibration"]:
-        typer.echo(
-            f"int8: cosine to fp32 on {calibration['crops']} crops: mean {calibration['mean_cosine']:.4f}, "
-            f"lowest {calibration['lowest_cosine']:.4f}"
-        )
-    kept, known = len(np.unique(found.polyp[found.polyp >= 0])), len(found.polyps)
-    if known:
-        typer.echo(f"{kept:,} of {known:,} polyps own a tracklet that is long enough")
+    if vectors.polyps:
+        owners = len(np.unique(vectors.polyp[vectors.polyp >= 0]))
+        typer.echo(f"{owners:,} of {len(vectors.polyps):,} polyps own a tracklet that is long enough")

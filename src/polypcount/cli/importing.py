@@ -1,8 +1,7 @@
 """`polypcount import`, `merge` and `export`: files in, corpora together, files out."""
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -12,22 +11,6 @@ if TYPE_CHECKING:
     from polypcount.corpus import Corpus
 
 _MOST_LINES_SHOWN = 20
-
-
-class Box(StrEnum):
-    """What the four numbers of a box are."""
-
-    XYXY = "xyxy"
-    XYXY_INCLUSIVE = "xyxy-inclusive"
-    XYWH = "xywh"
-    CXCYWH = "cxcywh"
-
-
-class Ids(StrEnum):
-    """What numbers in a file tell apart."""
-
-    POLYP = "polyp"
-    TRACK = "track"
 
 
 def _list_formats(asked: bool) -> None:
@@ -49,11 +32,13 @@ def import_(
     ] = False,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out what cannot be read, and list it.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace a corpus that is already there.")] = False,
-    processes: Annotated[int | None, typer.Option(min=1, help="Processes to read with; default: one a core.")] = None,
+    processes: Annotated[
+        int | None, typer.Option(min=1, help="Processes to read with; default: one for each core.")
+    ] = None,
     cache: Annotated[bool, typer.Option(help="Keep what was read, so that repeating is quick.")] = True,
     split: Annotated[str | None, typer.Option(help="real-colon: train, study or all.")] = None,
     split_tracks: Annotated[
-        bool, typer.Option("--split-tracks", help="Where a video stands for its polyp: separate boxes by track.")
+        bool, typer.Option("--split-tracks", help="Where a video counts as one polyp: separate boxes by track.")
     ] = False,
     train2019: Annotated[bool, typer.Option("--train2019", help="polypsset: import train2019 too.")] = False,
     sequences: Annotated[Path | None, typer.Option(help="cvc-clinicdb: CSV of frame and sequence.")] = None,
@@ -64,13 +49,16 @@ def import_(
     fps: Annotated[float | None, typer.Option(help="Frames per second.")] = None,
     frame_count: Annotated[int | None, typer.Option(min=1, help="Frames in the video.")] = None,
     first_frame: Annotated[int | None, typer.Option(help="Number that the file gives to the first frame.")] = None,
-    box: Annotated[Box | None, typer.Option(help="What the four numbers of a box are.")] = None,
-    ids: Annotated[Ids | None, typer.Option(help="What numbers in the file tell apart.")] = None,
+    box: Annotated[
+        Literal["xyxy", "xyxy-inclusive", "xywh", "cxcywh"] | None,
+        typer.Option(help="What the four numbers of a box are."),
+    ] = None,
+    ids: Annotated[Literal["polyp", "track"] | None, typer.Option(help="What numbers in the file mean.")] = None,
 ) -> None:
     """Read a dataset, or boxes of another program, into a corpus.
 
-    An error ends the import and nothing is written; --skip-bad imports the rest. An import that was interrupted goes
-    on where it stopped.
+    An error ends the import and nothing is written; --skip-bad imports the rest. An import that was interrupted
+    continues where it stopped.
     """
     from polypcount.cli.output import refuse_existing
     from polypcount.cli.progress import show_progress
@@ -91,17 +79,17 @@ def import_(
         fps=fps,
         frame_count=frame_count,
         first_frame=first_frame,
-        box=box.value if box else None,
-        ids=ids.value if ids else None,
+        box=box,
+        ids=ids,
     )
     with show_progress("reading files") as progress:
         corpus = read_corpus(
             format, path, options, skip_bad=skip_bad, processes=processes, cache=cache, progress=progress
         )
     corpus.save(out)
-    told = corpus.provenance.parameters
-    _show_lines("note", told["remarks"], len(told["remarks"]), out)
-    _show_lines("left out", told["left_out"], told["left_out_count"], out)
+    parameters = corpus.provenance.parameters
+    _show_lines("note", parameters["remarks"], len(parameters["remarks"]), out)
+    _show_lines("left out", parameters["left_out"], parameters["left_out_count"], out)
     _show_counts(corpus, out)
 
 

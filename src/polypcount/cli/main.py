@@ -1,4 +1,4 @@
-"""The program: its verbs, and how it ends when something goes wrong."""
+"""The program: its verbs, and how it reports errors."""
 
 import sys
 from typing import Annotated
@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from polypcount.cli import check, count, demo, doctor, embed, importing, reproduce, simulate, study, train
-from polypcount.cli.texts import harmless
+from polypcount.cli.texts import harmless, with_options
 from polypcount.errors import DataErrors, PolypcountError
 
 app = typer.Typer(
@@ -45,13 +45,13 @@ def _options(
     version: Annotated[
         bool, typer.Option("--version", help="Print the version and stop.", callback=_print_version, is_eager=True)
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error. May stand anywhere.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error. Allowed anywhere.")] = False,
 ) -> None:
-    """`main` takes `--debug` out of the arguments; it stands here to be in the help."""
+    """`main` removes `--debug` from the arguments; it is declared here so that the help shows it."""
 
 
 def main() -> None:
-    """Run the program. Exit codes: 0 done, 1 `check` found errors, 2 bad input or usage, 3 a fault of ours."""
+    """Run the program. Exit codes: 0 done, 1 `check` found errors, 2 bad input or usage, 3 a bug in polypcount."""
     arguments = sys.argv[1:]
     debug = "--debug" in arguments
     try:
@@ -62,7 +62,7 @@ def main() -> None:
         if isinstance(problem, DataErrors):
             _end(*problem.lines, code=2)
         if isinstance(problem, PolypcountError):
-            _end(str(problem), code=2)
+            _end(with_options(problem), code=2)
         if isinstance(problem, OSError):
             what = f"{problem.filename}: " if problem.filename else "reading or writing failed: "
             _end(f"{what}{problem.strerror or problem}", code=2)

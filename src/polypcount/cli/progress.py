@@ -1,4 +1,4 @@
-"""Progress of long work: a bar on a terminal, now and then a plain line elsewhere."""
+"""Progress of long work: a bar on a terminal, a plain line every few seconds elsewhere."""
 
 import sys
 import time
@@ -12,9 +12,11 @@ _SECONDS_BETWEEN_LINES = 5.0
 
 @contextmanager
 def show_progress(task: str, note: Callable[[], str] = str) -> Iterator[Progress]:
-    """Show how far the work inside the `with` is, on standard error.
+    """Show the progress of the work inside the `with` block, on standard error.
 
-    task: what is being done, such as "simulating procedures". note: what else to say of it just now.
+    Args:
+        task: What is being done, such as "simulating procedures".
+        note: Gives a text to show beside it, such as the current loss.
     """
     if sys.stderr.isatty():
         yield from _bar(task, note)
@@ -27,19 +29,19 @@ def _bar(task: str, note: Callable[[], str]) -> Iterator[Progress]:
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    width = 40 if note is str else 10  # beside a note there is less room
+    width = 40 if note is str else 10  # a note needs room beside it
     columns = (TextColumn("{task.description}"), BarColumn(width), MofNCompleteColumn(), TimeElapsedColumn())
     beside = TextColumn("{task.fields[note]}")
     bar = Bar(*columns, TimeRemainingColumn(), beside, console=Console(stderr=True), transient=True)
     row = bar.add_task(task, total=None, note="")
 
-    def tell(done: int, total: int) -> None:
-        # The bar draws itself from a thread; work that forks processes does so before it first tells.
+    def show(done: int, total: int) -> None:
+        # The bar draws itself from a thread; work that forks processes does so before its first progress.
         bar.start()
         bar.update(row, completed=done, total=total, note=note())
 
     try:
-        yield tell
+        yield show
     finally:
         bar.stop()
 
@@ -48,16 +50,16 @@ def _plain_lines(task: str, note: Callable[[], str]) -> Progress:
     first: tuple[float, int] | None = None
     last = 0.0
 
-    def tell(done: int, total: int) -> None:
+    def show(done: int, total: int) -> None:
         nonlocal first, last
         now = time.monotonic()
-        if first is None:  # what was done before this run began says nothing of its speed
+        if first is None:  # work of an earlier run says nothing about the speed of this one
             first, last = (now, done), now
         elif now - last >= _SECONDS_BETWEEN_LINES and done > first[1]:
             last = now
             left = (now - first[0]) / (done - first[1]) * (total - done)
-            said = f", {note()}" if note() else ""
-            sys.stderr.write(f"{task}: {done:,} of {total:,}{said}, about {left:.0f} s left\n")
+            beside = f", {note()}" if note() else ""
+            sys.stderr.write(f"{task}: {done:,} of {total:,}{beside}, about {left:.0f} s left\n")
             sys.stderr.flush()
 
-    return tell
+    return show

@@ -1,8 +1,6 @@
 """`polypcount reproduce`: the paper's tables, from data to numbers beside the published ones."""
 
-import logging
 import signal
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,13 +8,13 @@ import typer
 
 from polypcount.cli.study import GridPreset
 from polypcount.cli.texts import harmless
-from polypcount.cli.train import Precision
+from polypcount.cli.train import Precision, show_log
 
 if TYPE_CHECKING:
     from polypcount.evaluation.tables import Table
     from polypcount.reproduce import Benchmark
 
-# For two cores and no GPU: the backbone stays as it is, so that its features are computed once.
+# For two cores and no GPU: the backbone is not trained, so its features are computed once.
 _SMALL = (
     "model.backbone=lite0",
     "model.layers=2",
@@ -31,8 +29,8 @@ _SMALL = (
     "data.validation_share=0",
     "validation.monitor=last",
 )
-_MOST_FRAMES = 16  # of a tracklet in the study: all of every fourth would take three times as long to draw and encode
 _DATASET = "Folder of this dataset."
+_STOPPED = "polypcount: stopped; the same command continues from here"
 
 
 def reproduce(
@@ -60,7 +58,7 @@ def reproduce(
         bool | None,
         typer.Option(
             "--small/--full",
-            help="Lite0 as it is, 128 pixels, what is on top trained; or the recipes of the paper.",
+            help="Lite0 frozen, 128 pixels, only the rest is trained; or the recipes of the paper.",
             show_default="small with --simulated",
         ),
     ] = None,
@@ -82,12 +80,12 @@ def reproduce(
     views_at_once: Annotated[
         int | None, typer.Option(min=1, help="Encode so many views of a batch at a time: less memory, same gradient.")
     ] = None,
-    download: Annotated[bool, typer.Option("--download", help="Fetch the backbone's weights where needed.")] = False,
+    download: Annotated[bool, typer.Option("--download", help="Download the backbone's weights if needed.")] = False,
 ) -> None:
     """Train, embed and study everything that the paper compares, and write its tables beside the published numbers.
 
-    Stopped and started again, it goes on where it was; what is there is not computed again. Rows can be run one at a
-    time into the same folder.
+    When it is stopped and started again, it continues, and computes nothing twice. Rows can be run one at a time into
+    the same folder.
     """
     from polypcount.cli.progress import show_progress
     from polypcount.errors import DataError, PolypcountError
@@ -97,23 +95,20 @@ def reproduce(
         from polypcount.training import Machine, Stopped
     except ModuleNotFoundError as problem:
         raise PolypcountError(f"training needs {problem.name}: pip install 'polypcount[train]'") from None
-    places = {
-        name: place
-        for name, place in zip(room.DATASETS, (real_colon, ldpolypvideo, sun, polypsset), strict=True)
-        if place is not None
-    }
-    if simulated == bool(places):
+    pairs = zip(room.DATASETS, (real_colon, ldpolypvideo, sun, polypsset), strict=True)
+    folders = {name: folder for name, folder in pairs if folder is not None}
+    if simulated == bool(folders):
         raise DataError("give either --simulated or the folders of the four datasets, see --help")
     if stills is not None and not simulated:
         raise DataError("--stills are for --simulated")
     chosen = _SMALL if small or (small is None and simulated) else ()
-    settings = room.Settings(
+    settings = room.ReproduceSettings(
         rows=room.choose_rows(rows.split(",")),
         seeds=_numbers("--seeds", seeds or ("0" if simulated else "42")),
         changes=(*chosen, *(changes or ())),
         study=room.StudySettings((grid or (GridPreset.COARSE if simulated else GridPreset.PAPER)).value, target_fpr),
-        wish=room.Wish(budget, steps),
-        most_frames=_MOST_FRAMES if chosen else 1000,
+        length=room.TrainingLength(budget, steps),
+        stride=None if chosen else 4,  # None looks at fewer boxes than the paper: three times as fast
         sparse=simulated,
         threads=threads,
         machine=Machine(precision=precision.value, views_at_once=views_at_once, readers=threads),
@@ -122,12 +117,15 @@ def reproduce(
     numbers = _numbers("--renders", renders)
     strengths = _strengths(looks)
     room.refuse_unsuitable(out)
-    _show_log()
-    _use_threads(threads)
+    show_log("polypcount.reproduce")
+    if threads is not None:
+        import torch
+
+        torch.set_num_threads(threads)
 
     def benchmarks() -> "list[Benchmark]":
-        if places:
-            return [room.real_benchmark(places, out / "corpora" / "real", show_progress)]
+        if folders:
+            return [room.real_benchmark(folders, out / "corpora" / "real", show_progress)]
         return [
             room.simulated_benchmark(
                 number,
@@ -143,10 +141,10 @@ def reproduce(
     try:
         outcome = room.reproduce(benchmarks(), out, settings, show_progress)
     except Stopped as stopped:
-        typer.echo("polypcount: stopped; the same command goes on from here", err=True)
+        typer.echo(_STOPPED, err=True)
         raise typer.Exit(128 + (stopped.signal or signal.SIGINT)) from None
     except KeyboardInterrupt:
-        typer.echo("polypcount: stopped; the same command goes on from here", err=True)
+        typer.echo(_STOPPED, err=True)
         raise
     for table in outcome.tables.values():
         _print(table)
@@ -166,30 +164,11 @@ def _numbers(option: str, text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(map(int, parts)))
 
 
-def _use_threads(threads: int | None) -> None:
-    if threads is not None:
-        import torch
-
-        torch.set_num_threads(threads)
-
-
-def _show_log() -> None:
-    """One plain line for each stage."""
-
-    class Lines(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            sys.stderr.write(f"{harmless(record.getMessage())}\n")
-
-    log = logging.getLogger("polypcount.reproduce")
-    log.addHandler(Lines())
-    log.setLevel(logging.INFO)
-
-
 def _print(table: "Table") -> None:
     from rich.console import Console
-    from rich.table import Table as Shown
+    from rich.table import Table as RichTable
 
-    shown = Shown(box=None, title=table.title, title_justify="left")
+    shown = RichTable(box=None, title=table.title, title_justify="left")
     titles = ("row", "rule", "FR", "FPR", "pair AUC", "runs", "published FR")
     for title in titles:
         shown.add_column(title, justify="left" if title in ("row", "rule") else "right", overflow="fold")
@@ -205,11 +184,11 @@ def _strengths(text: str) -> dict[str, float]:
     """Numbers by name, from a text such as `light=2,view=0.5`."""
     from polypcount.errors import DataError
 
-    found = {}
+    strengths = {}
     for part in filter(None, text.replace(" ", "").split(",")):
         name, _, value = part.partition("=")
         try:
-            found[name] = float(value)
+            strengths[name] = float(value)
         except ValueError:
             raise DataError(f"--looks takes numbers by name, such as light=2,view=0.5, found {part!r}") from None
-    return found
+    return strengths

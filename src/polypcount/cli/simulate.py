@@ -10,21 +10,19 @@ import typer
 if TYPE_CHECKING:
     from polypcount.corpus import Corpus
     from polypcount.simulate import TimelineSettings
-    from polypcount.simulate.figures import Part
-
 
 _PIXELS = "pixels"  # folder below OUT for scenes and what is drawn from them
 
 
 class Like(StrEnum):
-    """The parts of REAL-Colon that procedures can take after."""
+    """The parts of REAL-Colon that procedures can be modelled on."""
 
     ALL = "all"
     TRAIN = "train"
     STUDY = "study"
 
 
-class Form(StrEnum):
+class PixelFiles(StrEnum):
     """What pixels are written as."""
 
     MP4 = "mp4"
@@ -37,10 +35,12 @@ def simulate(
     procedures: Annotated[int, typer.Option(min=1, help="How many.")] = 19,
     stills: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Take polyps from these stills with masks, such as Kvasir-SEG; else drawn."),
+        typer.Option(
+            metavar="DIR", help="Take polyps from these stills with masks, such as Kvasir-SEG; if not given, draw them."
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same procedures.")] = 0,
-    like: Annotated[Like, typer.Option(help="Take after these procedures of REAL-Colon.")] = Like.ALL,
+    like: Annotated[Like, typer.Option(help="Model them on these procedures of REAL-Colon.")] = Like.ALL,
     size: Annotated[str, typer.Option(metavar="WxH", help="Size of the frames in pixels.")] = "640x512",
     minutes: Annotated[
         float, typer.Option(min=0, help="Longest procedure; 0 for the lengths of REAL-Colon, some 25 minutes.")
@@ -49,22 +49,24 @@ def simulate(
         float, typer.Option(min=0, max=2, help="Of telling polyps apart: 1 as in the study preset, 0 clean and plain.")
     ] = 1.0,
     form: Annotated[
-        Form, typer.Option("--as", help="A video or images for each; or scenes, whose pixels are drawn when read.")
-    ] = Form.MP4,
+        PixelFiles,
+        typer.Option("--as", help="A video or images for each; or scenes, whose pixels are drawn when read."),
+    ] = PixelFiles.MP4,
     timelines_only: Annotated[
-        bool, typer.Option("--timelines-only", help="Who is visible when and where, without any pixels.")
+        bool, typer.Option("--timelines-only", help="Which polyp is visible when and where, without any pixels.")
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace a corpus that is already in OUT.")] = False,
 ) -> None:
     """Simulate procedures with known polyps and write them as a corpus.
 
     Frame rates and numbers of polyps are those of REAL-Colon. What is drawn is synthetic; with --stills, polyps are
-    real ones that a simulated camera moves over. Stopped and started again, it goes on where it was.
+    real ones that a simulated camera moves over. If it is stopped, the same command continues.
     """
     from polypcount.cli.output import refuse_existing
+    from polypcount.cli.progress import show_progress
     from polypcount.cli.texts import parse_size
     from polypcount.errors import DataError
-    from polypcount.simulate import TimelineSettings
+    from polypcount.simulate import TimelineSettings, simulate_timelines
 
     width, height = parse_size(size)
     if not _is_unfinished(out):
@@ -73,48 +75,41 @@ def simulate(
     if timelines_only and stills is not None:
         raise DataError("--stills are for pixels, and --timelines-only has none; leave one of them out")
     if timelines_only:
-        corpus, told = _timelines(procedures, seed, like.value, settings), "no pixels"
+        with show_progress("simulating procedures") as progress:
+            corpus = simulate_timelines(procedures, seed, like.value, settings, progress)
+        pixels = "no pixels"
     else:
-        corpus, told = _pixels(out, procedures, stills, seed, like.value, settings, difficulty, form)
+        corpus, pixels = _draw(out, procedures, stills, seed, like, settings, difficulty, form)
     corpus.save(out)
     typer.echo(
-        f"{out}: {len(corpus.videos):,} simulated, {len(corpus.polyps):,} polyps, {len(corpus.boxes):,} boxes, {told}"
+        f"{out}: {len(corpus.videos):,} simulated, {len(corpus.polyps):,} polyps, {len(corpus.boxes):,} boxes, {pixels}"
     )
 
 
 def _is_unfinished(out: Path) -> bool:
-    """Whether the folder holds nothing but pixels of a simulation that was stopped, and tables it was about to save."""
+    """Whether the folder holds only what a stopped simulation leaves: pixels, and tables that were being saved."""
     if not any((out / _PIXELS).glob("*.scene")):
         return False
     return all(entry.name == _PIXELS or entry.name.lstrip(".").startswith("tables-") for entry in out.iterdir())
 
 
-def _timelines(procedures: int, seed: int, like: "Part", settings: "TimelineSettings") -> "Corpus":
-    from polypcount.cli.progress import show_progress
-    from polypcount.simulate import simulate_timelines
-
-    with show_progress("simulating procedures") as progress:
-        return simulate_timelines(procedures, seed, like, settings, progress)
-
-
-def _pixels(
+def _draw(
     out: Path,
     procedures: int,
     stills: Path | None,
     seed: int,
-    like: "Part",
+    like: Like,
     settings: "TimelineSettings",
     difficulty: float,
-    form: Form,
+    form: PixelFiles,
 ) -> "tuple[Corpus, str]":
-    """The corpus, and what to say of its pixels."""
+    """The corpus, and a description of its pixels."""
     from polypcount.cli.progress import show_progress
     from polypcount.errors import DataError
-    from polypcount.simulate import Looks, list_stills, render, simulate_scenes
+    from polypcount.simulate import Difficulty, list_stills, render, simulate_scenes
 
-    if form is Form.MP4 and (settings.width % 2 or settings.height % 2):
+    if form is PixelFiles.MP4 and (settings.width % 2 or settings.height % 2):
         raise DataError(f"a video needs an even width and height, found {settings.width}x{settings.height}")
-    looks = Looks(*[difficulty] * 6)
     try:
         chosen = None
         if stills is not None:
@@ -122,20 +117,27 @@ def _pixels(
                 chosen = list_stills(stills, progress)
         with show_progress("laying out procedures") as progress:
             corpus = simulate_scenes(
-                out / _PIXELS, procedures, seed, like, stills=chosen, looks=looks, settings=settings, progress=progress
+                out / _PIXELS,
+                procedures,
+                seed,
+                like.value,
+                stills=chosen,
+                difficulty=Difficulty(*[difficulty] * 6),
+                settings=settings,
+                progress=progress,
             )
-        if form is Form.SCENES:
+        if form is PixelFiles.SCENES:
             return corpus, "pixels drawn when read"
-        heard, started = [], time.monotonic()
+        counts, started = [], time.monotonic()
         with show_progress("drawing frames") as progress:
 
-            def tell(done: int, total: int) -> None:
-                heard.append(done)
+            def count(done: int, total: int) -> None:
+                counts.append(done)
                 progress(done, total)
 
-            corpus = render(corpus, "mp4" if form is Form.MP4 else "jpg", progress=tell)
+            corpus = render(corpus, "mp4" if form is PixelFiles.MP4 else "jpg", progress=count)
     except KeyboardInterrupt:
         typer.echo("polypcount: stopped; the same command goes on from here", err=True)
         raise
-    speed = (heard[-1] - heard[0]) / max(time.monotonic() - started, 1e-3)  # of what was not there already
-    return corpus, f"{heard[-1]:,} frames" + (f" at {speed:.0f} frames per second" if speed else ", all there already")
+    speed = (counts[-1] - counts[0]) / max(time.monotonic() - started, 1e-3)  # without those that were there already
+    return corpus, f"{counts[-1]:,} frames" + (f" at {speed:.0f} frames per second" if speed else ", all there already")

@@ -20,7 +20,7 @@ class GridPreset(StrEnum):
 
 
 class Similarity(StrEnum):
-    """How looks are compared."""
+    """How images are compared."""
 
     MINMAX_EUCLIDEAN = "minmax-euclidean"
     COSINE = "cosine"
@@ -43,31 +43,33 @@ def study(
         str,
         typer.Option(
             help="Separated by commas: threshold, agglomerative, temporal-agglomerative, ap, temporal-ap, time-only. "
-            "None and oracle, the two ends, are always added; and time-only beside a temporal method."
+            "The references none and oracle are always added, and time-only beside a temporal method."
         ),
     ] = "threshold,ap,temporal-ap",
     target_fpr: Annotated[float, typer.Option(help="False positive rate to work at.")] = 0.05,
     grid: Annotated[
         GridPreset, typer.Option(help="Points to search; temporal-ap has 29,274 in paper.")
     ] = GridPreset.PAPER,
-    similarity: Annotated[Similarity, typer.Option(help="How looks are compared.")] = Similarity.MINMAX_EUCLIDEAN,
+    similarity: Annotated[Similarity, typer.Option(help="How images are compared.")] = Similarity.MINMAX_EUCLIDEAN,
     fix: Annotated[
-        str, typer.Option(metavar="NAME=VALUE,...", help="Do not search: these parameters, such as alpha=0.5,gamma=5.")
+        str,
+        typer.Option(metavar="NAME=VALUE,...", help="Fix parameters, such as alpha=0.5,gamma=5, and do not search."),
     ] = "",
     min_frames: Annotated[int, typer.Option(min=0, help="Leave shorter tracklets out.")] = 30,
     cannot_link: Annotated[
         bool, typer.Option("--cannot-link", help="Keep tracklets with boxes in one frame apart.")
     ] = False,
     fpr_average: Annotated[
-        Average, typer.Option(help="FPR to choose by: over videos with two polyps, with 0 for the rest, or all pairs.")
+        Average,
+        typer.Option(help="FPR to choose by: over videos with two polyps, with 0 for the others, or over all pairs."),
     ] = Average.DEFINED,
     drop_unlabelled: Annotated[
-        bool, typer.Option("--drop-unlabelled", help="Leave out tracklets whose polyp is not known.")
+        bool, typer.Option("--drop-unlabelled", help="Leave out tracklets without a known polyp.")
     ] = False,
     draw: Annotated[
-        list[str] | None, typer.Option(metavar="VIDEO", help="Draw only this video; may be given again. Default: all.")
+        list[str] | None, typer.Option(metavar="VIDEO", help="Draw only this video; can be repeated. Default: all.")
     ] = None,
-    no_draw: Annotated[bool, typer.Option("--no-draw", help="Draw no single video.")] = False,
+    no_draw: Annotated[bool, typer.Option("--no-draw", help="Draw no figures of single videos.")] = False,
     for_counting: Annotated[
         Path | None,
         typer.Option(
@@ -79,7 +81,7 @@ def study(
 ) -> None:
     """Leave-one-out study: choose parameters on all videos but one, judge them on that one.
 
-    Stopped and started again, it goes on where it was.
+    An interrupted study continues where it stopped when the same command runs again.
     """
     from polypcount.cli.progress import show_progress
     from polypcount.corpus import Embeddings
@@ -92,13 +94,13 @@ def study(
     vectors = Embeddings.load(embeddings)
     if for_counting is not None:
         _refuse_other_encoder(for_counting, vectors)
-    drawn = [] if no_draw else draw or None
+    to_draw = [] if no_draw else draw or None
     with_polyps = sorted({str(polyp.video) for polyp in vectors.polyps})
-    for name in set(drawn or ()) - set(with_polyps):
+    for name in set(to_draw or ()) - set(with_polyps):
         raise DataError(f"--draw: there is no video {name} with a polyp; there are: {', '.join(with_polyps[:20])}")
     try:
         with show_progress("grid points") as progress:
-            found = leave_one_out(
+            result = leave_one_out(
                 vectors,
                 names,
                 target_fpr=target_fpr,
@@ -113,13 +115,13 @@ def study(
                 progress=progress,
             )
         with show_progress("drawing videos") as progress:
-            save_study(found, out, vectors, videos=drawn, progress=progress)
+            save_study(result, out, vectors, videos=to_draw, progress=progress)
     except KeyboardInterrupt:
-        typer.echo("polypcount: stopped; the same command goes on from here", err=True)
+        typer.echo("polypcount: stopped; the same command continues from here", err=True)
         raise
-    _print(found)
+    _print(result)
     if for_counting is not None:
-        _keep_point(for_counting, vectors, embeddings.name, min_frames)
+        _keep_point(for_counting, vectors, embeddings.name)
     typer.echo(f"{out}: study.json, tables (summary, videos, vectors), figures")
 
 
@@ -131,66 +133,61 @@ def _refuse_other_encoder(folder: Path, vectors: "Embeddings") -> None:
         raise DataError(f"--for-counting: the vectors are not of the encoder {folder}; embed the videos with it")
 
 
-def _keep_point(folder: Path, vectors: "Embeddings", name: str, min_frames: int) -> None:
-    from polypcount.encoder import keep_counting_point
-    from polypcount.evaluation import counting_point
+def _keep_point(folder: Path, vectors: "Embeddings", name: str) -> None:
+    from polypcount.counting import calibrate, write_operating_points
+    from polypcount.counting.calibration import DEFAULT_METHOD
 
-    point = counting_point([vectors], f"{len(vectors.videos)} videos of {name}", min_frames=min_frames)
-    told = point["measured"]
+    points = calibrate([vectors], f"{len(vectors.videos)} videos of {name}")
+    measured = points[DEFAULT_METHOD].measured
     typer.echo(
-        f"{keep_counting_point(folder, point)}: counts {told['selection_exact']:.0%} of these videos right, "
-        f"mean absolute error {told['selection_mean_absolute_error']:.2f}, FPR {told['selection_fpr']:.3f}"
+        f"{write_operating_points(folder, points, DEFAULT_METHOD)}: counts {measured['selection_exact']:.0%} of these "
+        f"videos right, mean absolute error {measured['selection_mean_absolute_error']:.2f}, "
+        f"FPR {measured['selection_fpr']:.3f}"
     )
 
 
-def _methods(given: str) -> list[str]:
-    """The methods asked for, between the two ends, with the baseline that tells what images add to time."""
+def _methods(text: str) -> list[str]:
+    """The requested methods, the references none and oracle, and time-only to compare temporal methods with."""
     from polypcount.clustering import METHODS
     from polypcount.errors import DataError
 
-    asked = [name.strip() for name in given.split(",") if name.strip()]
-    for name in asked:
-        if name not in METHODS:
-            raise DataError(f"--methods: there is no method {name!r}; there are: {', '.join(METHODS)}")
-    if not asked:
-        raise DataError(f"--methods names none; there are: {', '.join(METHODS)}")
-    wanted = {"none", "oracle", *asked}
-    if any(METHODS[name].needs_positions for name in asked):
-        wanted.add("time-only")
-    return [name for name in METHODS if name in wanted]
+    names = {name.strip() for name in text.split(",") if name.strip()}
+    if not names or (unknown := sorted(names - set(METHODS))):
+        problem = f"there is no method {unknown[0]!r}" if names else "no method is named"
+        raise DataError(f"--methods: {problem}; there are: {', '.join(METHODS)}")
+    names |= {"none", "oracle", *(["time-only"] if any(METHODS[name].needs_positions for name in names) else [])}
+    return [name for name in METHODS if name in names]
 
 
-def _parameters(given: str) -> dict[str, float] | None:
+def _parameters(text: str) -> dict[str, float] | None:
     from polypcount.errors import DataError
 
-    if not given:
-        return None
-    parameters = {}
-    for part in given.split(","):
-        name, _, value = (text.strip() for text in part.partition("="))
+    parameters: dict[str, float] = {}
+    for part in text.split(",") if text else ():
+        name, _, value = (piece.strip() for piece in part.partition("="))
         if name in parameters:
             raise DataError(f"--fix names {name} twice")
         try:
             parameters[name] = float(value)
         except ValueError:
             raise DataError(f"--fix takes NAME=VALUE,... such as alpha=0.5,gamma=5, found {part!r}") from None
-    return parameters
+    return parameters or None
 
 
-def _print(found: "Study") -> None:
+def _print(study: "Study") -> None:
     from rich.console import Console
-    from rich.table import Table as Shown
+    from rich.table import Table as RichTable
 
     from polypcount.cli.texts import harmless
     from polypcount.evaluation.tables import summary_table
 
-    table = summary_table(found)
-    shown = Shown(box=None)
-    for place, title in {0: "method", 1: "rule", 2: "FR", 4: "FPR", 6: "selected at"}.items():
-        shown.add_column(title, justify="left" if place < 2 else "right", overflow="fold")
+    table = summary_table(study)
+    lines = RichTable(box=None)
+    for column, title in {0: "method", 1: "rule", 2: "FR", 4: "FPR", 6: "selected at"}.items():
+        lines.add_column(title, justify="left" if column < 2 else "right", overflow="fold")
     for row in table.rows:
-        shown.add_row(*(harmless(row[place]) for place in (0, 1, 2, 4, 6)))
+        lines.add_row(*(harmless(row[column]) for column in (0, 1, 2, 4, 6)))
     console = Console()
-    console.print(shown)
+    console.print(lines)
     for note in table.notes:
         console.print(note, markup=False, highlight=False)

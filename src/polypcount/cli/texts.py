@@ -1,8 +1,19 @@
-"""Texts as users type them, and texts from files as a terminal may show them."""
+"""Text that users type, and text that is safe to show on a terminal."""
 
 import re
 
-from polypcount.errors import DataError
+from polypcount.errors import DataError, PolypcountError
+
+# Settings of the library whose option has another name.
+_OPTIONS = {
+    "boxes_format": "--format",
+    "video": "--only",
+    "changes": "--set",
+    "parameters": "--fix",
+    "budget_minutes": "--budget",
+    "width": "--size",
+    "height": "--size",
+}
 
 
 def parse_size(text: str) -> tuple[int, int]:
@@ -13,5 +24,16 @@ def parse_size(text: str) -> tuple[int, int]:
 
 
 def harmless(text: str) -> str:
-    """One line without control characters, which could make a terminal do things."""
+    """The text as one line without control characters, which could control the terminal."""
     return "".join(c if c.isprintable() else " " if c.isspace() else repr(c)[1:-1] for c in text)
+
+
+def with_options(problem: PolypcountError) -> str:
+    """The message, followed by the options that would help."""
+    return f"{problem} ({', '.join(dict.fromkeys(map(_option, problem.mend)))})" if problem.mend else str(problem)
+
+
+def _option(setting: str) -> str:
+    """The option for a setting of the library: "min_frames" is --min-frames, "detector.size" --detector-set size=..."""
+    group, _, name = setting.rpartition(".")
+    return f"--{group}-set {name}=..." if group else _OPTIONS.get(name, f"--{name.replace('_', '-')}")

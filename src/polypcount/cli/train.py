@@ -1,4 +1,4 @@
-"""`polypcount train`: an encoder that knows a polyp again."""
+"""`polypcount train`: an encoder that recognises a polyp again."""
 
 import importlib.util
 import logging
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polypcount.cli.texts import harmless
+from polypcount.cli.texts import harmless, with_options
 from polypcount.progress import Progress
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _NEEDED = ("torch", "lightning", "transformers", "safetensors", "onnx", "pydanti
 
 
 class Precision(StrEnum):
-    """Of numbers on the device."""
+    """Precision of numbers on the device."""
 
     FULL = "32"
     BF16 = "bf16"
@@ -45,9 +45,9 @@ def train(
         typer.Option("--set", metavar="KEY=VALUE", help="Change the recipe, such as --set optimizer.lr=1e-4."),
     ] = None,
     show: Annotated[bool, typer.Option("--show", help="Print the whole recipe and stop.")] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in RUN.")] = False,
-    accelerator: Annotated[str, typer.Option(help="auto, cpu, cuda, mps and others that Lightning knows.")] = "auto",
-    devices: Annotated[int, typer.Option(min=1, help="How many on each node; each gets a process.")] = 1,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume the run in RUN.")] = False,
+    accelerator: Annotated[str, typer.Option(help="auto, cpu, cuda, mps, or another one of Lightning.")] = "auto",
+    devices: Annotated[int, typer.Option(min=1, help="Devices on each node; each gets a process.")] = 1,
     nodes: Annotated[int, typer.Option(min=1, help="Machines that train together.")] = 1,
     precision: Annotated[Precision, typer.Option(help="32, or mixed with bf16 or 16.")] = Precision.FULL,
     views_at_once: Annotated[
@@ -56,11 +56,11 @@ def train(
     log_to: Annotated[
         str, typer.Option(help="tensorboard, wandb, mlflow, separated by commas, or none. CSV is always written.")
     ] = "tensorboard",
-    download: Annotated[bool, typer.Option("--download", help="Fetch the backbone's weights where needed.")] = False,
+    download: Annotated[bool, typer.Option("--download", help="Download the backbone's weights if needed.")] = False,
 ) -> None:
     """Train an encoder on the polyps of a corpus.
 
-    RUN receives the encoder, the recipe, the seed, loss curves and checkpoints. After Ctrl-C, --resume goes on.
+    The encoder, the recipe, the seed, loss curves and checkpoints are written to RUN. After Ctrl-C, use --resume.
     """
     from polypcount.errors import DataError, PolypcountError
 
@@ -78,31 +78,35 @@ def train(
     if corpus is None or out is None:
         raise DataError("a corpus and a folder for the run are needed: polypcount train CORPUS --recipe NAME --out RUN")
     if is_first():
-        _show_log()
-    read = Corpus.load(corpus)
-    machine = Machine(accelerator, devices, nodes, precision.value, views_at_once)
+        show_log("polypcount")
     loggers = [name.strip() for name in log_to.split(",") if name.strip() not in ("", "none")]
-    shown = _Shown()
+    latest: Moment | None = None
     training: Progress | None = None
     with ExitStack() as bars:
         cutting = bars.enter_context(show_progress("cutting crops"))
 
+        def note() -> str:
+            if latest is None:
+                return ""
+            epoch = f"epoch {min(latest.epoch + 1, latest.epochs)} of {latest.epochs}"
+            return f"{epoch}, loss {latest.loss:.3f}, {latest.crops_per_second:,.0f} crops/s"
+
         def watch(moment: "Moment") -> None:
-            nonlocal training
-            shown.moment = moment
+            nonlocal latest, training
+            latest = moment
             if training is None:
                 bars.close()  # a terminal shows one bar at a time
-                training = bars.enter_context(show_progress("training", shown.note))
+                training = bars.enter_context(show_progress("training", note))
             training(moment.epoch * moment.steps + moment.step, moment.epochs * moment.steps)
 
         try:
             encoder = train_encoder(
-                read,
+                Corpus.load(corpus),
                 recipe,
                 out,
                 changes=changes or [],
                 resume=resume,
-                machine=machine,
+                machine=Machine(accelerator, devices, nodes, precision.value, views_at_once),
                 log_to=loggers,
                 download=download,
                 progress=cutting,
@@ -110,46 +114,32 @@ def train(
             )
         except Stopped as stopped:
             if not is_first():
-                raise typer.Exit(0) from None  # anything else, and Lightning kills the first process at once
-            typer.echo(f"polypcount: {stopped}", err=True)
+                raise typer.Exit(0) from None  # after another code, Lightning would kill the first process at once
+            typer.echo(f"polypcount: {with_options(stopped)}", err=True)
             raise typer.Exit(128 + (stopped.signal or signal.SIGINT)) from None
         except RuntimeError:
             if is_first():
                 raise
-            raise typer.Exit(1) from None  # the first process has gone, and has said why
+            raise typer.Exit(1) from None  # the first process has ended and reported the reason
     if is_first():
         metrics = encoder.description["metrics"]
         typer.echo(f"{out}: trained; best epoch {metrics['epoch']}, {_as_text(metrics['validation'])}")
         typer.echo(f"next: polypcount embed CORPUS --encoder {out} --out vectors.parquet")
 
 
-def _show_log() -> None:
-    """What can be learnt from, what is left out, and how each epoch went, as plain lines."""
+def show_log(name: str) -> None:
+    """Show the messages of a logger as plain lines."""
 
     class Lines(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             sys.stderr.write(f"{harmless(record.getMessage())}\n")  # above the bar, if there is one
 
-    log = logging.getLogger("polypcount")
+    log = logging.getLogger(name)
     log.addHandler(Lines())
     log.setLevel(logging.INFO)
 
 
-class _Shown:
-    """What stands beside the progress of the training."""
-
-    def __init__(self) -> None:
-        self.moment: Moment | None = None
-
-    def note(self) -> str:
-        now = self.moment
-        if now is None:
-            return ""
-        place = f"epoch {min(now.epoch + 1, now.epochs)} of {now.epochs}"
-        return f"{place}, loss {now.loss:.3f}, {now.crops_per_second:,.0f} crops/s"
-
-
 def _as_text(metrics: dict[str, Any]) -> str:
     names = {"loss": "loss", "mean_average_precision": "mAP", "hit_rate_1": "HR@1", "auroc": "pair AUROC"}
-    known = [f"{names[key]} {value:.3f}" for key, value in metrics.items() if value is not None]
-    return ", ".join(known) or "no validation"
+    defined = [f"{names[key]} {value:.3f}" for key, value in metrics.items() if value is not None]
+    return ", ".join(defined) or "no validation"

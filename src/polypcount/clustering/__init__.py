@@ -1,11 +1,12 @@
 """From embeddings and positions of tracklets to groups."""
 
-from polypcount.clustering.affinity import Propagation, affinity_propagation
-from polypcount.clustering.base import Method, Sweep
+from polypcount.clustering.affinity import affinity_propagation
+from polypcount.clustering.base import Method
 from polypcount.clustering.bounds import NoClustering, Oracle
 from polypcount.clustering.constraints import Constraints
 from polypcount.clustering.grid import Grid, Preset
-from polypcount.clustering.grouping import Grouping
+from polypcount.clustering.grouping import Grouping, Sweep
+from polypcount.clustering.grouping_input import GroupingInput
 from polypcount.clustering.methods import (
     AffinityPropagation,
     Agglomerative,
@@ -14,8 +15,8 @@ from polypcount.clustering.methods import (
     Threshold,
     TimeOnly,
 )
+from polypcount.clustering.operating_point import COUNTING_METHODS, METHODS, OperatingPoint, group_into
 from polypcount.clustering.probability import PairProbability, ProbabilityLinkage, fit_pair_probability
-from polypcount.clustering.scene import Scene
 from polypcount.clustering.similarity import (
     VisualSimilarity,
     fuse,
@@ -25,35 +26,22 @@ from polypcount.clustering.similarity import (
 )
 from polypcount.clustering.sweep import run_tasks, sweep
 
-METHODS: dict[str, type[Method]] = {
-    method.name: method
-    for method in (
-        NoClustering,
-        Threshold,
-        Agglomerative,
-        TemporalAgglomerative,
-        AffinityPropagation,
-        TemporalAffinityPropagation,
-        TimeOnly,
-        Oracle,
-    )
-}
-
 __all__ = [
+    "COUNTING_METHODS",
     "METHODS",
     "AffinityPropagation",
     "Agglomerative",
     "Constraints",
     "Grid",
     "Grouping",
+    "GroupingInput",
     "Method",
     "NoClustering",
+    "OperatingPoint",
     "Oracle",
     "PairProbability",
     "Preset",
     "ProbabilityLinkage",
-    "Propagation",
-    "Scene",
     "Sweep",
     "TemporalAffinityPropagation",
     "TemporalAgglomerative",
@@ -63,6 +51,7 @@ __all__ = [
     "affinity_propagation",
     "fit_pair_probability",
     "fuse",
+    "group_into",
     "minmax",
     "run_tasks",
     "sweep",

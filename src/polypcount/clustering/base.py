@@ -1,8 +1,7 @@
 """What all methods share: scikit-learn's contract, the search grid, and the sweep over it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
@@ -11,19 +10,18 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import validate_data
 
 from polypcount.clustering.grid import Grid, Preset
-from polypcount.clustering.grouping import Grouping, renumber
+from polypcount.clustering.grouping import Grouping, Labels, Sweep, renumber
+from polypcount.clustering.grouping_input import GroupingInput
 from polypcount.clustering.messages import LARGEST
-from polypcount.clustering.scene import Scene
 from polypcount.clustering.similarity import Fusion, VisualSimilarity
 from polypcount.errors import DataError
 
-Labels = NDArray[np.int32]
 _RANGES = {
     "alpha": (0.0, 1.0),
     "gamma": (0.0, 1e6),
     "threshold": (0.0, 1.0),
     "preference": (-LARGEST, LARGEST),
-    "damping": (0.5, 1.0),
+    "damping": (0.5, 0.9999),
 }
 _WHOLE = {"max_iter": 1, "convergence_iter": 1, "random_state": 0}
 _CHOICES: dict[str, tuple[str, ...]] = {
@@ -31,36 +29,18 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "fusion": get_args(Fusion),
     "linkage": ("average", "complete", "single"),
 }
-Task = Callable[[], int]
-"""A piece of a sweep: fills in its points and tells how many they were. Tasks of one sweep may run side by side."""
-
-
-@dataclass(frozen=True, eq=False)
-class Sweep:
-    """The groups of one video at every point of a grid.
-
-    labels: int32[points, n]; tracklets of one group have one number, any from 0 to n - 1.
-    iterations: int32[points]; converged: bool[points], as in `Grouping`.
-    """
-
-    labels: Labels
-    iterations: Labels
-    converged: NDArray[np.bool_]
-
-    @classmethod
-    def unfilled(cls, points: int, tracklets: int) -> "Sweep":
-        """Every tracklet alone, until the tasks have run."""
-        alone = np.tile(np.arange(tracklets, dtype=np.int32), (points, 1))
-        return cls(alone, np.zeros(points, np.int32), np.ones(points, bool))
+SweepTask = Callable[[], int]
+"""A part of a sweep: fills in its points and returns how many there were. Tasks of a sweep may run at the same time."""
 
 
 class Method(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc,unused-ignore]
     """A way to group the tracklets of a video, and an estimator in scikit-learn's sense.
 
-    name: what the command line and tables call it.
-    needs_positions: whether it looks at time.
-    point_cost: what a point of its grid costs, as a share of what one of affinity propagation does.
-    presets: its search grid under each preset name, values by parameter.
+    Attributes:
+        name: Name on the command line and in tables.
+        needs_positions: Whether the method uses time.
+        point_cost: Cost of a point of its grid, relative to one of affinity propagation.
+        presets: Its search grids by preset name; values by parameter.
     """
 
     name: ClassVar[str]
@@ -74,23 +54,27 @@ class Method(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc,unused-igno
             raise DataError(f"the grid must be one of {', '.join(self.presets)}, found {preset!r}")
         return Grid(self.presets[preset])
 
-    @abstractmethod
-    def prepare(self, scene: Scene, grid: Grid) -> tuple[Sweep, list[Task]]:
-        """A sweep over the grid, and the tasks that fill it."""
+    def cut_values(self, tracklets: GroupingInput, parameter: str) -> NDArray[np.float64]:  # noqa: ARG002
+        """Values of one parameter between which the groups can change, float64[k], rising.
 
-    def group(self, scene: Scene) -> Grouping:
-        """The groups of one video, with the parameters that the method has."""
-        sweep, tasks = self.prepare(scene, Grid({}))
+        For a threshold they show every number of groups that the method can give. For other parameters they are the
+        values of the grid "fine".
+        """
+        return np.array(self.presets["fine"][parameter])
+
+    @abstractmethod
+    def prepare(self, tracklets: GroupingInput, grid: Grid) -> tuple[Sweep, list[SweepTask]]:
+        """A sweep over the grid, and the tasks that fill it in."""
+
+    def group(self, tracklets: GroupingInput) -> Grouping:
+        """The groups of one video with the method's own parameters."""
+        sweep, tasks = self.prepare(tracklets, Grid({}))
         for task in tasks:
             task()
         labels = renumber(sweep.labels[0])
+        exemplars = self._exemplars(tracklets, sweep.labels[0], labels)
         return Grouping(
-            labels,
-            self._exemplars(scene, sweep.labels[0], labels),
-            bool(sweep.converged[0]),
-            int(sweep.iterations[0]),
-            self.name,
-            self.get_params(),
+            labels, exemplars, bool(sweep.converged[0]), int(sweep.iterations[0]), self.name, self.get_params()
         )
 
     def fit(
@@ -103,33 +87,37 @@ class Method(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc,unused-igno
         cannot_link: ArrayLike | None = None,
         must_link: ArrayLike | None = None,
     ) -> Self:
-        """Group the tracklets of one video; `grouping_` and `labels_` have the result.
+        """Group the tracklets of one video. The result is in `grouping_` and `labels_`.
 
-        X: float[n, d], their vectors; none at all is fine and gives no group.
-        y: int[n], their polyps; only the oracle looks at them.
-        positions: float[n], where in the video each lies; duration: its length in the same unit, 1 for shares.
-        cannot_link, must_link: int[m, 2], pairs of rows that cannot or must be one polyp.
+        Args:
+            X: float[n, d], vectors of the tracklets. With n = 0 there are no groups.
+            y: int[n], polyps of the tracklets; only the oracle uses them.
+            positions: float[n], where in the video each tracklet lies.
+            duration: Length of the video in the unit of the positions; 1 if they are shares of it.
+            cannot_link: int[m, 2], pairs of rows that cannot be one polyp.
+            must_link: int[m, 2], pairs of rows that must be one polyp.
         """
         vectors = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=0)
-        self.grouping_ = self.group(Scene.of(vectors, positions, cannot_link, must_link, y, duration=duration))
+        self.grouping_ = self.group(GroupingInput.of(vectors, positions, cannot_link, must_link, y, duration=duration))
         self.labels_ = self.grouping_.labels
         if "max_iter" in self.get_params():
             self.n_iter_ = self.grouping_.iterations
         return self
 
-    def fit_predict(self, X: ArrayLike, y: ArrayLike | None = None, **known: Any) -> Labels:  # noqa: N803
-        """`fit`, then `labels_`."""
-        return self.fit(X, y, **known).labels_
+    def fit_predict(self, X: ArrayLike, y: ArrayLike | None = None, **options: Any) -> Labels:  # noqa: N803
+        """Call `fit` and return `labels_`."""
+        return self.fit(X, y, **options).labels_
 
-    def _exemplars(self, scene: Scene, found: Labels, labels: Labels) -> Labels:  # noqa: ARG002
-        """The tracklet that stands for each group: its first. found: labels of the sweep; labels: renumbered."""
+    def _exemplars(self, tracklets: GroupingInput, swept: Labels, labels: Labels) -> Labels:  # noqa: ARG002
+        """The tracklet that represents each group: its first. swept: labels of the sweep; labels: renumbered."""
         return np.unique(labels, return_index=True)[1].astype(np.int32)
 
 
 def completed(method: Method, grid: Grid) -> Grid:
-    """The grid in the method's own order; a parameter that it leaves out has the value that the method has.
+    """The grid in the method's own order. A parameter that it leaves out has the method's own value.
 
-    All other parameters of the method are looked at too, so that a wrong one is an error before any work.
+    Raises:
+        DataError: A value of the grid or another parameter of the method is out of range.
     """
     for name, value in method.get_params().items():
         if name in _RANGES and name not in grid.axes:
@@ -145,12 +133,6 @@ def completed(method: Method, grid: Grid) -> Grid:
         raise DataError(f"{method.name} has no parameter {unknown[0]} to search; it has: {allowed}")
     axes = {name: grid.axes.get(name) or (getattr(method, name),) for name in searched}
     return Grid({name: tuple(_in_range(method.name, name, value) for value in axes[name]) for name in searched})
-
-
-def chunks(points: slice, size: int) -> Iterator[slice]:
-    """Consecutive pieces of at most `size` points."""
-    for start in range(points.start, points.stop, size):
-        yield slice(start, min(start + size, points.stop))
 
 
 def _in_range(method: str, name: str, value: Any) -> float:

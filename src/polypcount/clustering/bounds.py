@@ -1,41 +1,38 @@
-"""The two ends between which every method lies: no grouping at all, and the truth."""
+"""The two references that every method is compared with: no grouping at all, and the true polyps."""
 
 from typing import ClassVar
 
 import numpy as np
 
-from polypcount.clustering.base import Labels, Method, Sweep, Task, completed
+from polypcount.clustering.base import Method, SweepTask, completed
 from polypcount.clustering.grid import Grid
-from polypcount.clustering.scene import Scene
+from polypcount.clustering.grouping import Sweep
+from polypcount.clustering.grouping_input import GroupingInput
 from polypcount.errors import DataError
 
 
 class NoClustering(Method):
-    """Every tracklet alone, unless it must be with another: the count without any grouping."""
+    """Every tracklet is its own group, unless a must-link joins it: the count without any grouping."""
 
     name = "none"
     presets: ClassVar = {"paper": {}, "coarse": {}, "fine": {}}
 
-    def prepare(self, scene: Scene, grid: Grid) -> tuple[Sweep, list[Task]]:
-        """One point, with nothing left to do."""
+    def prepare(self, tracklets: GroupingInput, grid: Grid) -> tuple[Sweep, list[SweepTask]]:
+        """One point, and no tasks."""
         completed(self, grid)
-        units = np.arange(len(scene.constraints.forbidden), dtype=np.int32)
-        return _known(scene.constraints.spread(units[None])), []
+        units = np.arange(len(tracklets.constraints.forbidden), dtype=np.int32)
+        return Sweep.of(tracklets.constraints.spread(units[None])), []
 
 
 class Oracle(Method):
-    """The true polyps, given as `y`: the best that any grouping can do. Constraints play no part."""
+    """The true polyps, given as `y`: the best that any grouping can do. Constraints are not used."""
 
     name = "oracle"
-    presets: ClassVar = {"paper": {}, "coarse": {}, "fine": {}}
+    presets: ClassVar = NoClustering.presets
 
-    def prepare(self, scene: Scene, grid: Grid) -> tuple[Sweep, list[Task]]:
-        """One point, with nothing left to do."""
+    def prepare(self, tracklets: GroupingInput, grid: Grid) -> tuple[Sweep, list[SweepTask]]:
+        """One point, and no tasks."""
         completed(self, grid)
-        if scene.truth is None:
+        if tracklets.truth is None:
             raise DataError("the oracle needs the true polyps of the tracklets")
-        return _known(np.unique(scene.truth, return_inverse=True)[1].astype(np.int32)[None]), []
-
-
-def _known(labels: Labels) -> Sweep:
-    return Sweep(labels, np.zeros(1, np.int32), np.ones(1, bool))
+        return Sweep.of(np.unique(tracklets.truth, return_inverse=True)[1].astype(np.int32)[None]), []

@@ -1,12 +1,12 @@
-"""What is known of pairs of tracklets before any is compared: some cannot be one polyp, some must be.
+"""Pairs of tracklets that cannot be one polyp, and pairs that must be.
 
-Every method that groups honours both in the same way:
+Every method that groups applies both in the same way:
 
-1. Tracklets that must be one polyp are one *unit* from the start; the similarity of two units is the mean over their
-   tracklets. So no method can part them.
-2. Units that cannot be one polyp have the similarity 0, the lowest there is.
-3. A group that holds such a pair all the same, because both are like a third, is taken apart: its units join again, the
-   most similar pair first, unless that would bring a forbidden pair together. So no such pair is left in any group.
+1. Tracklets that must be one polyp are one *unit* from the start. The similarity of two units is the mean over their
+   tracklets. So no method can separate them.
+2. Units that cannot be one polyp have the similarity 0, the lowest possible.
+3. A group may still hold such a pair, because both are similar to a third unit. It is taken apart: its units join
+   again, the most similar pair first, unless that would bring a forbidden pair together.
 """
 
 from dataclasses import dataclass, field
@@ -18,19 +18,24 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from polypcount.clustering.grouping import Labels
 from polypcount.clustering.similarity import Matrix
 from polypcount.errors import DataError
 
 Pairs = NDArray[np.int32]
-Labels = NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
 class Constraints:
-    """Pairs of the n tracklets of a video, each int32[m, 2] of rows; the order within a pair does not matter.
+    """Pairs of the tracklets of a video. The order within a pair does not matter.
 
-    cannot_link: such as two tracklets with boxes in one frame. must_link: such as two that a person has put together.
-    Pairs that contradict each other are an error that names one.
+    Attributes:
+        count: Number of tracklets.
+        cannot_link: int32[m, 2] rows, such as two tracklets with boxes in one frame.
+        must_link: int32[m, 2] rows, such as two tracklets that a person has joined.
+
+    Raises:
+        DataError: A row does not exist, or two pairs contradict each other.
     """
 
     count: int
@@ -48,7 +53,7 @@ class Constraints:
 
     @cached_property
     def unit(self) -> NDArray[np.int32]:
-        """The unit of each tracklet, int32[n], numbered in the order of their first tracklets."""
+        """The unit of each tracklet, int32[n]; units are numbered in the order of their first tracklets."""
         links = coo_array((np.ones(len(self.must_link), bool), tuple(self.must_link.T)), (self.count, self.count))
         if self.count == 0:
             return np.empty(0, np.int32)
@@ -64,7 +69,7 @@ class Constraints:
         return matrix
 
     def unite(self, similarity: Matrix) -> Matrix:
-        """Similarities of units, means over those of their tracklets [n, n]; without must-links the same matrix."""
+        """Similarities [units, units] from those of tracklets [n, n]: means over the tracklets of each unit."""
         units = len(self.forbidden)
         if units == self.count:
             return similarity
@@ -74,38 +79,44 @@ class Constraints:
         return np.asarray(share @ similarity @ share.T)
 
     def lower(self, similarity: Matrix) -> Matrix:
-        """The similarities of units, 0 between those that cannot be one polyp. Without cannot-links the same."""
+        """Similarities [units, units], with 0 between units that cannot be one polyp."""
         return np.where(self.forbidden, 0, similarity) if len(self.cannot_link) else similarity
 
     def part(self, labels: Labels, similarity: Matrix, floor: ArrayLike = -np.inf) -> Labels:
         """Take apart the groups that hold a forbidden pair, at each point of a grid.
 
-        labels: int32[points, units], any numbers from 0 to units - 1. similarity: [units, units].
-        floor: pairs less similar than this do not join again; one number, or one for each point.
-        Gives labels of the same kind.
+        Args:
+            labels: int32[points, units], numbers from 0 to units - 1.
+            similarity: float64[units, units].
+            floor: Pairs less similar than this do not join again; one number, or one for each point.
+
+        Returns:
+            Labels of the same shape and range.
         """
         if not len(self.cannot_link):
             return labels
         left, right = np.nonzero(np.triu(self.forbidden))
         broken = np.flatnonzero((labels[:, left] == labels[:, right]).any(axis=1))
-        mean = (similarity + similarity.T) / 2
-        above, below = np.triu_indices(len(mean), 1)
-        order = np.argsort(-mean[above, below], kind="stable")
-        above, below = above[order], below[order]
-        near = np.searchsorted(-mean[above, below], -np.broadcast_to(floor, len(labels)), side="right")
+        above, below, mean = _most_similar_first(similarity)
+        near = np.searchsorted(-mean, -np.broadcast_to(floor, len(labels)), side="right")
         parted = labels.copy()
         for point in broken:
-            _part(parted[point], self.forbidden, above[: near[point]], below[: near[point]])
+            _join(parted[point], self.forbidden, above[: near[point]], below[: near[point]])
         return parted
 
+    def join_similarities(self, similarity: Matrix) -> NDArray[np.float64]:
+        """Falling similarities at which units join by rule 3, if all of them start in one group."""
+        above, below, mean = _most_similar_first(similarity)
+        return np.asarray(mean[_join(np.zeros(len(similarity), np.int32), self.forbidden, above, below)])
+
     def spread(self, labels: Labels) -> Labels:
-        """Labels of tracklets [points, n] from those of units [points, units], as rows of tracklets."""
+        """Labels of tracklets [points, n] from those of units [points, units]."""
         first = np.unique(self.unit, return_index=True)[1].astype(np.int32)
         return first[labels[:, self.unit]] if self.count else labels
 
 
-def _pairs(name: str, given: ArrayLike, count: int) -> Pairs:
-    pairs = np.asarray(given)
+def _pairs(name: str, rows: ArrayLike, count: int) -> Pairs:
+    pairs = np.asarray(rows)
     pairs = np.empty((0, 2), np.int32) if pairs.size == 0 else pairs
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
         raise DataError(f"{name} must be pairs of tracklet rows, whole numbers [m, 2], found {list(pairs.shape)}")
@@ -118,37 +129,35 @@ def _pairs(name: str, given: ArrayLike, count: int) -> Pairs:
     return pairs.astype(np.int32)
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator,unused-ignore]
-def _part(labels, forbidden, above, below):  # type: ignore[no-untyped-def]
-    """Rule 3 for one grouping [units], in place. above, below: pairs of units, the most similar first.
+def _most_similar_first(similarity: Matrix) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]:
+    """All pairs of units, as two columns, and the similarity of each pair: the mean of both directions."""
+    mean = (similarity + similarity.T) / 2
+    above, below = np.triu_indices(len(mean), 1)
+    order = np.argsort(-mean[above, below], kind="stable")
+    above, below = above[order], below[order]
+    return above, below, mean[above, below]
 
-    A new group is called after its first unit, which is free: a group keeps its name only if it is left whole.
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator,unused-ignore]
+def _join(labels, forbidden, above, below):  # type: ignore[no-untyped-def]
+    """Apply rule 3 to one grouping [units], in place. above, below: pairs of units, the most similar first.
+
+    A group without a forbidden pair stays whole, since all pairs that connected it join again. A group is numbered by
+    its first unit. Returns which pairs joined two groups, bool[pairs].
     """
-    n = len(labels)
-    whole = np.ones(n, np.bool_)
-    for i in range(n):
-        for j in range(i):
-            if labels[i] == labels[j] and forbidden[i, j]:
-                whole[labels[i]] = False
-    home = np.empty(n, np.int32)  # of each unit, the first unit of its group so far
-    for i in range(n):
-        home[i] = i
-        if whole[labels[i]]:
-            for j in range(i):
-                if labels[j] == labels[i]:
-                    home[i] = home[j]
-                    break
-    barred = forbidden.copy()  # between groups so far, kept in the row and column of their first unit
+    home = np.arange(len(labels), dtype=labels.dtype)  # of each unit, the first unit of its group so far
+    barred = forbidden.copy()  # between groups so far, in the row and column of their first unit
+    joined = np.zeros(len(above), np.bool_)
     for k in range(len(above)):
         i, j = above[k], below[k]
-        if labels[i] != labels[j] or whole[labels[i]]:
-            continue
         keep, gone = min(home[i], home[j]), max(home[i], home[j])
-        if keep == gone or barred[keep, gone]:
+        if labels[i] != labels[j] or keep == gone or barred[keep, gone]:
             continue
-        for m in range(n):
+        joined[k] = True
+        for m in range(len(labels)):
             if home[m] == gone:
                 home[m] = keep
             barred[keep, m] |= barred[gone, m]
             barred[m, keep] |= barred[m, gone]
     labels[:] = home
+    return joined

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+import numpy as np
+
 from polypcount.errors import DataError
 
 Preset = Literal["paper", "coarse", "fine"]
@@ -16,8 +18,9 @@ Preset = Literal["paper", "coarse", "fine"]
 class Grid:
     """All combinations of the values of some parameters.
 
-    axes: the values of each parameter by name. Points are numbered with the last parameter changing fastest, so that
-        the points of one fused matrix, which differ in the preference or the threshold alone, stand side by side.
+    Attributes:
+        axes: The values of each parameter by name. Points are numbered with the last parameter changing fastest. So
+            points of one fused matrix, which differ in the preference or the threshold only, have adjacent numbers.
     """
 
     axes: Mapping[str, tuple[float, ...]]
@@ -41,21 +44,18 @@ class Grid:
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
-        """How many values each parameter has."""
+        """Number of values of each parameter."""
         return tuple(map(len, self.axes.values()))
 
     def point(self, index: int) -> dict[str, float]:
         """The parameters of one point."""
         if not 0 <= index < len(self):
             raise DataError(f"the grid has points 0 to {len(self) - 1}, asked for {index}")
-        values = []
-        for axis in reversed(list(self.axes.values())):
-            index, place = divmod(index, len(axis))
-            values.append(axis[place])
-        return dict(zip(self.axes, reversed(values), strict=True))
+        positions = np.unravel_index(index, self.shape)
+        return {name: values[position] for (name, values), position in zip(self.axes.items(), positions, strict=True)}
 
     def blocks(self) -> list[tuple[dict[str, float], slice]]:
-        """The combinations of all parameters but the last, with the points at which each holds."""
+        """The combinations of all parameters but the last, and the points of each."""
         if not self.axes:
             return [({}, slice(0, 1))]
         names, inner = list(self.axes)[:-1], self.shape[-1]
@@ -66,7 +66,7 @@ class Grid:
 
 
 def steps(first: float, last: float, step: float) -> tuple[float, ...]:
-    """From first to last, both included, without the drift of repeated addition."""
+    """Numbers from first to last, both included, without the rounding errors of repeated addition."""
     count = round((last - first) / step)
     return tuple(round(first + k * step, 10) for k in range(count + 1))
 
@@ -76,7 +76,7 @@ THRESHOLDS: dict[Preset, tuple[float, ...]] = {
     "coarse": steps(0, 1, 0.05),
     "fine": steps(0, 1, 0.001),
 }
-# Similarities lie between 0 and 1, and with absolute ones the preferences that make a difference do too.
+# Similarities lie between 0 and 1. With absolute ones, so do the preferences that make a difference.
 PREFERENCES: dict[Preset, tuple[float, ...]] = {
     "paper": steps(-5, 5, 0.25),
     "coarse": (-5.0, -2.0, -1.0, -0.5, 0.0, 0.2, 0.4, 0.6, 0.7, 0.8, 0.9),

@@ -8,11 +8,11 @@ damping, one iteration is
     A[k, k] <- d * A[k, k] + (1 - d) * (sum over j != k of max(0, R[j, k]))
 
 and k is an exemplar where R[k, k] + A[k, k] > 0. To give the same labels as scikit-learn in every tie, sums are taken
-in the same order, nothing is contracted or reordered, and the same tiny noise is added to S.
+in the same order, no operation is contracted or reordered, and the same tiny noise is added to S.
 
-An iteration goes over the matrices twice, row by row. What makes it quick: rows are padded to whole vectors of the
-processor with similarities of minus infinity, which take part in nothing; and the two highest values of a row of A + S,
-which nearly always stand where they stood before, are found from one maximum over the rest of the row.
+An iteration goes over the matrices twice, row by row. Two things make it fast. Rows are padded to whole vectors of the
+processor, with similarities of minus infinity, which change no result. And the two highest values of a row of A + S are
+nearly always in the same columns as before, so one maximum over the rest of the row finds them.
 """
 
 from typing import Any
@@ -21,10 +21,8 @@ import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
-from numpy.typing import NDArray
 
-Matrix = NDArray[np.float64]
-_VECTOR = 8  # float64 in the widest vector of today's processors
+_VECTOR = 8  # float64 values in the widest vector of a processor
 LARGEST = 1e100  # messages of similarities up to this cannot overflow
 
 
@@ -42,16 +40,11 @@ def _maximum(typing_context: Any, x: Any, y: Any) -> Any:  # noqa: ARG001
 _larger: Any = intrinsic(_maximum)
 
 
-def workspace(count: int) -> Matrix:
-    """Room for S, R and A of `count` points, float64[3, n, width], to be used by one thread at a time."""
-    return np.empty((3, count, -(-count // _VECTOR) * _VECTOR))
-
-
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator,unused-ignore]
-def solve(similarity, preferences, noise, damping, max_iter, convergence_iter, work, owner, iterations, converged):  # type: ignore[no-untyped-def]
-    """Propagate with each preference [points]; fills owner [points, n], the exemplar of each point, and the rest.
+def solve(similarity, preferences, noise, damping, max_iter, convergence_iter, owner, iterations, converged):  # type: ignore[no-untyped-def]
+    """Propagate with each preference [points] on similarity and noise, both [n, n].
 
-    similarity, noise: [n, n]. work: of `workspace(n)`, with any content. iterations, converged: [points].
+    Fills owner int32[points, n], the exemplar of each point, iterations int32[points] and converged bool[points].
     """
     n = len(similarity)
     iterations[:] = 0
@@ -68,8 +61,8 @@ def solve(similarity, preferences, noise, damping, max_iter, convergence_iter, w
     all_equal = n == 2 or lowest == highest
     middle = lowest if lowest == highest else (lowest + highest) / 2
     eps, tiny = np.finfo(np.float64).eps, np.finfo(np.float64).tiny * 100
-    s, r, a = work[0], work[1], work[2]
-    s[:] = -np.inf
+    width = -(-n // _VECTOR) * _VECTOR
+    s, r, a = np.full((n, width), -np.inf), np.empty((n, width)), np.empty((n, width))
     for i in range(n):
         for j in range(n):
             s[i, j] = similarity[i, j] + (eps * similarity[i, j] + tiny) * noise[i, j]
@@ -77,8 +70,8 @@ def solve(similarity, preferences, noise, damping, max_iter, convergence_iter, w
     for point in range(len(preferences)):
         preference = preferences[point]
         alone = all_equal and preference > middle
-        # A preference above every similarity makes each point its own exemplar from the first iteration on, and
-        # nothing can change that; the iterations would only confirm it. The margin is far above the noise.
+        # A preference above every similarity makes each point its own exemplar from the first iteration on, for
+        # good, so iterating is not needed. The margin is far above the noise.
         if not all_equal and max_iter > convergence_iter:
             alone = preference - highest > 1e-9 * max(1.0, abs(preference), abs(highest))
             iterations[point] = convergence_iter + 1 if alone else 0
@@ -99,32 +92,32 @@ def solve(similarity, preferences, noise, damping, max_iter, convergence_iter, w
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator,unused-ignore]
 def _iterate(s, r, a, damping, max_iter, convergence_iter, is_exemplar):  # type: ignore[no-untyped-def]
-    """Exchange messages until the exemplars stay; gives (iterations, converged). a, r: zeros to begin with."""
+    """Exchange messages until the exemplars stay the same; returns (iterations, converged). a and r start as zeros."""
     n, width = s.shape
     rest = 1 - damping
     column_sum = np.empty(width)
-    best, second, place = np.empty(n), np.empty(n), np.empty(n, np.int64)
+    best, second, best_column = np.empty(n), np.empty(n), np.empty(n, np.int64)
     recent = np.zeros((n, convergence_iter), np.bool_)
     times = np.zeros(n, np.int64)
     for i in range(n):
-        best[i], second[i], place[i] = _two_highest(a, s, i)
+        best[i], second[i], best_column[i] = _two_highest(a, s, i)
     for iteration in range(max_iter):
         column_sum[:] = 0
         for i in range(n):
-            # The whole row is treated alike; its two special columns, p and i, are put right afterwards.
-            p, top = place[i], best[i]
-            at_place, sum_at_place, sum_at_diagonal = r[i, p], column_sum[p], column_sum[i]
+            # The loop treats all columns alike; the two special ones, p and i, are corrected after it.
+            p, top = best_column[i], best[i]
+            at_best, sum_at_best, sum_at_diagonal = r[i, p], column_sum[p], column_sum[i]
             for j in range(width):
                 value = r[i, j] * damping + (s[i, j] - top) * rest
                 r[i, j] = value
                 column_sum[j] += _larger(value, 0.0)
-            value = at_place * damping + (s[i, p] - second[i]) * rest
+            value = at_best * damping + (s[i, p] - second[i]) * rest
             r[i, p] = value
-            column_sum[p] = sum_at_place + _larger(value, 0.0)
+            column_sum[p] = sum_at_best + _larger(value, 0.0)
             column_sum[i] = sum_at_diagonal + r[i, i]
         for i in range(n):
-            p = place[i]
-            at_diagonal, s_place, s_diagonal = a[i, i], s[i, p], s[i, i]
+            p = best_column[i]
+            at_diagonal, s_best, s_diagonal = a[i, i], s[i, p], s[i, i]
             s[i, p] = s[i, i] = -np.inf  # so that `others` is the maximum over all other columns
             others = -np.inf
             for j in range(width):
@@ -132,16 +125,16 @@ def _iterate(s, r, a, damping, max_iter, convergence_iter, is_exemplar):  # type
                 value = a[i, j] * damping - _larger(lacking, 0.0) * rest
                 a[i, j] = value
                 others = _larger(others, value + s[i, j])
-            s[i, p], s[i, i] = s_place, s_diagonal
+            s[i, p], s[i, i] = s_best, s_diagonal
             a[i, i] = at_diagonal * damping - (r[i, i] - column_sum[i]) * rest
             diagonal = a[i, i] + s_diagonal
             if p == i:
                 best[i], second[i] = diagonal, others
             else:
-                best[i], second[i] = a[i, p] + s_place, max(others, diagonal)
-            # Where both are equal, it does not matter which of the two is called the highest.
+                best[i], second[i] = a[i, p] + s_best, max(others, diagonal)
+            # Where both are equal, either may be called the highest.
             if best[i] < second[i]:
-                best[i], second[i], place[i] = _two_highest(a, s, i)
+                best[i], second[i], best_column[i] = _two_highest(a, s, i)
         count, settled, slot = 0, True, iteration % convergence_iter
         for i in range(n):
             now = a[i, i] + r[i, i] > 0
@@ -156,20 +149,20 @@ def _iterate(s, r, a, damping, max_iter, convergence_iter, is_exemplar):  # type
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator,unused-ignore]
 def _two_highest(a, s, i):  # type: ignore[no-untyped-def]
-    """The highest value of row i of a + s, the second highest, and where the highest stands."""
-    best, second, place = -np.inf, -np.inf, 0
+    """The highest value of row i of a + s, the second highest, and the column of the highest."""
+    best, second, column = -np.inf, -np.inf, 0
     for j in range(len(s)):
         value = a[i, j] + s[i, j]
         if value > best:
-            best, second, place = value, best, j
+            best, second, column = value, best, j
         elif value > second:
             second = value
-    return best, second, place
+    return best, second, column
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator,unused-ignore]
 def _assign(s, exemplars, owner):  # type: ignore[no-untyped-def]
-    """Give each point to the exemplar most similar to it, let each group choose its best exemplar, and assign again."""
+    """Give each point to its most similar exemplar, let each group choose its best exemplar, and assign again."""
     n, groups = len(s), len(exemplars)
     group = np.empty(n, np.int64)
     for turn in range(2):

@@ -1,29 +1,28 @@
 """The methods that group by similarities: thresholds, affinity propagation with and without time, linkage."""
 
 from abc import abstractmethod
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.csgraph import connected_components
 
-from polypcount.clustering.affinity import propagate
-from polypcount.clustering.base import Labels, Method, Sweep, Task, chunks, completed
+from polypcount.clustering.affinity import affinity_propagation
+from polypcount.clustering.base import Method, SweepTask, completed
 from polypcount.clustering.grid import ALPHAS, GAMMAS, PREFERENCES, THRESHOLDS, Grid, Preset
-from polypcount.clustering.grouping import medoids
-from polypcount.clustering.messages import workspace
-from polypcount.clustering.scene import Scene
+from polypcount.clustering.grouping import Labels, Sweep, medoids
+from polypcount.clustering.grouping_input import GroupingInput
 from polypcount.clustering.similarity import Fusion, Matrix, VisualSimilarity, fuse
 
 _PRESETS: tuple[Preset, ...] = ("paper", "coarse", "fine")
-_TASKS_WANTED = 16  # enough to keep a few cores busy to the end
+_FEWEST_TASKS = 16  # enough to keep a few cores busy to the end
 
 
 class SimilarityMethod(Method):
-    """Groups by one matrix: similarity of looks, nearness in time, or both fused.
+    """Groups by one matrix: visual similarity, nearness in time, or both fused.
 
-    A subclass says how one matrix is grouped at many values of its last parameter. This class builds each matrix once,
-    applies the constraints, and cuts the work into tasks.
+    A subclass groups one matrix at many values of its last parameter. This class builds each matrix once, applies the
+    constraints, and cuts the work into tasks.
     """
 
     similarity: VisualSimilarity = "cosine"
@@ -37,98 +36,72 @@ class SimilarityMethod(Method):
         return Grid({name: axes[name] for name in axes if name != "alpha" or self.fusion == "sum"})
 
     @abstractmethod
-    def _split(self, similarity: Matrix, values: list[float], work: list[Matrix]) -> Sweep:
-        """Group the units of one matrix at each value of the last parameter. work: empty, or left by the last call."""
+    def _split(self, similarity: Matrix, values: NDArray[np.float64]) -> Sweep:
+        """Group the units of one matrix at each value of the last parameter."""
 
-    def _looks(self, scene: Scene) -> Matrix:
-        """The matrix [units, units] that the method goes by where alpha is 1."""
-        return scene.visual(self.similarity)
+    def _visual(self, tracklets: GroupingInput) -> Matrix:
+        """The matrix [units, units] that the method uses where alpha is 1."""
+        return tracklets.visual(self.similarity)
 
-    def _floor(self, values: list[float]) -> NDArray[np.float64]:  # noqa: ARG002
-        """Similarity below which a broken group does not join again; see `Constraints.part`."""
-        return np.float64(-np.inf)  # type: ignore[return-value]
+    def _floor(self, values: NDArray[np.float64]) -> ArrayLike:  # noqa: ARG002
+        """Similarity below which the units of a broken group do not join again; see `Constraints.part`."""
+        return -np.inf
 
-    def prepare(self, scene: Scene, grid: Grid) -> tuple[Sweep, list[Task]]:
-        """A sweep over the grid, and the tasks that fill it; points that come to the same matrix are run once."""
+    def prepare(self, tracklets: GroupingInput, grid: Grid) -> tuple[Sweep, list[SweepTask]]:
+        """A sweep over the grid, and the tasks that fill it in; points with the same matrix are computed once."""
         grid = completed(self, grid)
-        sweep = Sweep.unfilled(len(grid), len(scene))
-        if len(scene) == 0:
+        sweep = Sweep.unfilled(len(grid), len(tracklets))
+        if len(tracklets) == 0:
             return sweep, []
-        matrices: dict[tuple[float, float], list[slice]] = {}
-        for point, where in grid.blocks():
-            matrices.setdefault(self._matrix_of(point), []).append(where)
-        visual = self._looks(scene) if any(alpha > 0 for _, alpha in matrices) else None
-        by_gamma: dict[float, list[tuple[float, list[slice]]]] = {}
-        for (gamma, alpha), places in matrices.items():
-            by_gamma.setdefault(gamma, []).append((alpha, places))
-        if len(by_gamma) >= _TASKS_WANTED:
-            return sweep, [self._task(scene, visual, grid, sweep, gamma, parts) for gamma, parts in by_gamma.items()]
-        size = len(list(grid.axes.values())[-1])
-        if self.point_cost == 1:  # else one matrix serves all points at little more than the cost of one
-            size = -(-size * len(matrices) // _TASKS_WANTED)
-        return sweep, [
-            self._task(scene, visual, grid, sweep, gamma, [(alpha, list(pieces))])
-            for (gamma, alpha), places in matrices.items()
-            for pieces in zip(*(chunks(place, size) for place in places), strict=True)
-        ]
+        blocks: dict[tuple[float, float], list[int]] = {}
+        for point, block in grid.blocks():
+            blocks.setdefault(self._matrix_of(point), []).append(block.start)
+        visual, values = self._visual(tracklets), np.array(list(grid.axes.values())[-1])
 
-    def _task(
-        self,
-        scene: Scene,
-        visual: Matrix | None,
-        grid: Grid,
-        sweep: Sweep,
-        gamma: float,
-        parts: list[tuple[float, list[slice]]],
-    ) -> Task:
-        """Fill in the points of some matrices with one gamma. parts: alpha, and where in the grid it holds."""
-        values = list(grid.axes.values())[-1]
-        constraints = scene.constraints
+        def task(matrix: tuple[float, float], first: int, stop: int) -> SweepTask:
+            """Fill in values[first:stop] in all blocks that have this matrix."""
 
-        def run() -> int:
-            temporal = scene.temporal(gamma) if any(alpha < 1 for alpha, _ in parts) else None
-            work: list[Matrix] = []
-            for alpha, places in parts:
-                similarity = constraints.lower(self._fused(visual, temporal, alpha))
-                first = places[0].start % len(values)
-                wanted = list(values[first : first + places[0].stop - places[0].start])
-                found = self._split(similarity, wanted, work)
-                labels = constraints.spread(constraints.part(found.labels, similarity, self._floor(wanted)))
-                for place in places:
-                    sweep.labels[place], sweep.iterations[place] = labels, found.iterations
-                    sweep.converged[place] = found.converged
-            return sum(place.stop - place.start for _, places in parts for place in places)
+            def run() -> int:
+                similarity = self._fused(tracklets, visual, *matrix)
+                split = self._split(similarity, values[first:stop])
+                parted = tracklets.constraints.part(split.labels, similarity, self._floor(values[first:stop]))
+                labels = tracklets.constraints.spread(parted)
+                for start in blocks[matrix]:
+                    rows = slice(start + first, start + stop)
+                    sweep.labels[rows], sweep.iterations[rows] = labels, split.iterations
+                    sweep.converged[rows] = split.converged
+                return len(blocks[matrix]) * (stop - first)
 
-        return run
+            return run
+
+        size = len(values)
+        if self.point_cost == 1:  # other methods group a matrix at all values at little more than the cost of one
+            size = min(size, -(-size * len(blocks) // _FEWEST_TASKS))
+        parts = [(first, min(first + size, len(values))) for first in range(0, len(values), size)]
+        return sweep, [task(matrix, *part) for matrix in blocks for part in parts]
+
+    def similarity_of(self, tracklets: GroupingInput) -> Matrix:
+        """Similarities [units, units] that the method uses with its own parameters."""
+        return self._fused(tracklets, self._visual(tracklets), *self._matrix_of({}))
 
     def _matrix_of(self, point: dict[str, float]) -> tuple[float, float]:
-        """(gamma, alpha) of the matrix at a point of the grid, the same for points that come to the same matrix."""
+        """(gamma, alpha) of the matrix at a point of the grid, equal for points that have the same matrix."""
         alpha, gamma = point.get("alpha", self.alpha), point.get("gamma", self.gamma)
         if self.fusion == "product":
             return gamma, 0.5
         return (0.0, alpha) if alpha == 1 else (gamma, alpha)
 
-    def _fused(self, visual: Matrix | None, temporal: Matrix | None, alpha: float) -> Matrix:
-        if visual is not None and temporal is not None:
-            return fuse(visual, temporal, alpha, self.fusion)
-        only = visual if temporal is None else temporal
-        assert only is not None
-        return only
+    def _fused(self, tracklets: GroupingInput, visual: Matrix, gamma: float, alpha: float) -> Matrix:
+        fused = visual if alpha == 1 else fuse(visual, tracklets.temporal(gamma), alpha, self.fusion)
+        return tracklets.constraints.lower(fused)
 
-    def similarity_of(self, scene: Scene) -> Matrix:
-        """Similarities [units, units] that the method goes by with the parameters it has."""
-        gamma, alpha = self._matrix_of({})
-        visual = self._looks(scene) if alpha > 0 else None
-        temporal = scene.temporal(gamma) if alpha < 1 else None
-        return scene.constraints.lower(self._fused(visual, temporal, alpha))
-
-    def _exemplars(self, scene: Scene, found: Labels, labels: Labels) -> Labels:  # noqa: ARG002
-        unit = scene.constraints.unit
-        return medoids(labels, self.similarity_of(scene)[np.ix_(unit, unit)])
+    def _exemplars(self, tracklets: GroupingInput, swept: Labels, labels: Labels) -> Labels:  # noqa: ARG002
+        unit = tracklets.constraints.unit
+        return medoids(labels, self.similarity_of(tracklets)[np.ix_(unit, unit)])
 
 
 class Threshold(SimilarityMethod):
-    """Tracklets at least `threshold` alike are linked, and so is what they are linked to: connected components."""
+    """Tracklets with a similarity of at least `threshold` are linked; groups are the connected components."""
 
     name = "threshold"
     presets: ClassVar = {preset: {"threshold": THRESHOLDS[preset]} for preset in _PRESETS}
@@ -137,21 +110,22 @@ class Threshold(SimilarityMethod):
         self.threshold = threshold
         self.similarity = similarity
 
-    def _split(self, similarity: Matrix, values: list[float], work: list[Matrix]) -> Sweep:  # noqa: ARG002
-        sweep = Sweep.unfilled(len(values), len(similarity))
-        for point, threshold in enumerate(values):
-            sweep.labels[point] = connected_components(similarity >= threshold, directed=False)[1]
-        return sweep
+    def _split(self, similarity: Matrix, values: NDArray[np.float64]) -> Sweep:
+        return Sweep.of(np.array([connected_components(similarity >= value, directed=False)[1] for value in values]))
 
-    def _floor(self, values: list[float]) -> NDArray[np.float64]:
-        return np.array(values)
+    def _floor(self, values: NDArray[np.float64]) -> ArrayLike:
+        return values
+
+    def cut_values(self, tracklets: GroupingInput, parameter: str) -> NDArray[np.float64]:  # noqa: ARG002
+        """Thresholds between the similarities at which groups join, and both ends."""
+        return _between(tracklets.constraints.join_similarities(self.similarity_of(tracklets)))
 
 
 class AffinityPropagation(SimilarityMethod):
-    """Affinity propagation on the similarity of looks; the higher the preference, the more groups.
+    """Affinity propagation on visual similarity; the higher the preference, the more groups.
 
-    Either of two tracklets could stand for the pair of them equally well. That is decided by their order, as in
-    scikit-learn, so give them in order of time, as `Embeddings` does.
+    In a group of two, both tracklets represent the group equally well. As in scikit-learn, their order then decides. So
+    give tracklets in order of time, as `Embeddings` does.
     """
 
     name = "ap"
@@ -175,28 +149,24 @@ class AffinityPropagation(SimilarityMethod):
         self.convergence_iter = convergence_iter
         self.random_state = random_state
 
-    def _split(self, similarity: Matrix, values: list[float], work: list[Matrix]) -> Sweep:
-        if not work:
-            work.append(workspace(len(similarity)))
-        found = propagate(
+    def _split(self, similarity: Matrix, values: NDArray[np.float64]) -> Sweep:
+        return affinity_propagation(
             similarity,
             values,
             damping=self.damping,
             max_iter=self.max_iter,
             convergence_iter=self.convergence_iter,
             random_state=self.random_state,
-            work=work[0],
         )
-        return Sweep(found.owner, found.iterations, found.converged)
 
-    def _exemplars(self, scene: Scene, found: Labels, labels: Labels) -> Labels:
-        if len(scene.constraints.cannot_link) or len(scene.constraints.must_link):
-            return super()._exemplars(scene, found, labels)
-        return found[np.unique(labels, return_index=True)[1]]
+    def _exemplars(self, tracklets: GroupingInput, swept: Labels, labels: Labels) -> Labels:
+        if len(tracklets.constraints.cannot_link) or len(tracklets.constraints.must_link):
+            return super()._exemplars(tracklets, swept, labels)
+        return swept[np.unique(labels, return_index=True)[1]]
 
 
 class TemporalAffinityPropagation(AffinityPropagation):
-    """The paper's method: affinity propagation on looks and nearness in time, alpha * V + (1 - alpha) * T."""
+    """The paper's method: affinity propagation on alpha * visual similarity + (1 - alpha) * nearness in time."""
 
     name = "temporal-ap"
     needs_positions = True
@@ -232,7 +202,7 @@ class TemporalAffinityPropagation(AffinityPropagation):
 
 
 class TimeOnly(AffinityPropagation):
-    """Affinity propagation on nearness in time alone: what a method gains on it is what the images add."""
+    """Affinity propagation on nearness in time alone. The gain of another method over it shows what the images add."""
 
     name = "time-only"
     needs_positions = True
@@ -260,9 +230,9 @@ class TimeOnly(AffinityPropagation):
 
 
 class Agglomerative(SimilarityMethod):
-    """scikit-learn's agglomerative clustering: groups join while they are more than `threshold` alike.
+    """scikit-learn's agglomerative clustering: groups join while their similarity is above `threshold`.
 
-    On the similarity of looks with alpha 1, on the fused one below.
+    With alpha 1 it uses visual similarity, with a lower alpha the fused similarity.
     """
 
     name = "agglomerative"
@@ -285,18 +255,13 @@ class Agglomerative(SimilarityMethod):
         self.similarity = similarity
         self.fusion = fusion
 
-    def _split(self, similarity: Matrix, values: list[float], work: list[Matrix]) -> Sweep:  # noqa: ARG002
-        from sklearn.cluster import AgglomerativeClustering
-
+    def _split(self, similarity: Matrix, values: NDArray[np.float64]) -> Sweep:
         sweep = Sweep.unfilled(len(values), len(similarity))
         if len(similarity) < 2:
             return sweep
-        distance = 1 - (similarity + similarity.T) / 2
-        tree = AgglomerativeClustering(
-            n_clusters=None, distance_threshold=0, metric="precomputed", linkage=self.linkage
-        ).fit(distance)
+        tree = self._tree(similarity)
         for point, threshold in enumerate(values):
-            # One tree serves all thresholds: of its joins, which come nearest first, some are done and the rest not.
+            # One tree serves all thresholds. Its joins come nearest first; those below the distance are done.
             home = list(range(len(similarity)))
             for left, right in tree.children_[: np.searchsorted(tree.distances_, 1 - threshold)]:
                 home.append(len(home))
@@ -306,9 +271,25 @@ class Agglomerative(SimilarityMethod):
             sweep.labels[point] = np.unique(home[: len(similarity)], return_inverse=True)[1]
         return sweep
 
+    def cut_values(self, tracklets: GroupingInput, parameter: str) -> NDArray[np.float64]:
+        """For the threshold: values between the similarities at which the tree joins groups, and both ends."""
+        if parameter != "threshold":
+            return super().cut_values(tracklets, parameter)
+        similarity = self.similarity_of(tracklets)
+        return _between(1 - self._tree(similarity).distances_ if len(similarity) > 1 else np.empty(0))
+
+    def _tree(self, similarity: Matrix) -> Any:
+        """scikit-learn's tree over [units, units], of two units at least; its joins come nearest first."""
+        from sklearn.cluster import AgglomerativeClustering
+
+        tree = AgglomerativeClustering(
+            n_clusters=None, distance_threshold=0, metric="precomputed", linkage=self.linkage
+        )
+        return tree.fit(1 - (similarity + similarity.T) / 2)
+
 
 class TemporalAgglomerative(Agglomerative):
-    """The same on looks and nearness in time, with both weights searched."""
+    """The same on visual similarity and nearness in time, with both weights searched."""
 
     name = "temporal-agglomerative"
     needs_positions = True
@@ -332,3 +313,9 @@ class TemporalAgglomerative(Agglomerative):
         fusion: Fusion = "sum",
     ) -> None:
         super().__init__(threshold, linkage=linkage, alpha=alpha, gamma=gamma, similarity=similarity, fusion=fusion)
+
+
+def _between(similarities: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Points between the distinct values, and both ends of [0, 1]; rising."""
+    distinct = np.unique(np.clip(similarities, 0, 1))
+    return np.unique(np.concatenate([[0.0], (distinct[1:] + distinct[:-1]) / 2, [1.0]]))

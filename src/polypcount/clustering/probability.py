@@ -1,4 +1,4 @@
-"""How probable it is that two tracklets are one polyp, fitted on videos with known polyps, and groups by that."""
+"""The probability that two tracklets are one polyp, fitted on videos with known polyps, and grouping by it."""
 
 import math
 from collections.abc import Sequence
@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from polypcount.clustering.grid import THRESHOLDS
+from polypcount.clustering.grouping_input import GroupingInput
 from polypcount.clustering.methods import Agglomerative
-from polypcount.clustering.scene import Scene
 from polypcount.clustering.similarity import Matrix, visual_similarity
 from polypcount.errors import DataError
 
-# Too little to be seen where both kinds of pairs overlap; where they do not, it keeps the coefficients finite.
+# Without effect where both kinds of pairs overlap; where they do not, it keeps the coefficients finite.
 L2 = 1e-4
 
 
@@ -23,9 +23,9 @@ L2 = 1e-4
 class PairProbability:
     """P(same polyp) = sigmoid(intercept + looks * cosine + time * log1p(100 * gap)).
 
-    cosine: of the vectors of two tracklets, -1 to 1; that with a zero vector is 0.
-    gap: abs(position - position) / duration of the video, so that 100 * gap is in hundredths of the video. The
-        logarithm tells a return after a moment from one after minutes, and treats all that is far apart much alike.
+    The cosine is that of the vectors of two tracklets, from -1 to 1; with a zero vector it is 0. The gap is
+    abs(position - position) / duration of the video, so 100 * gap is in hundredths of the video. The logarithm
+    separates a return after a moment from one after minutes, and treats all long gaps nearly alike.
     """
 
     intercept: float
@@ -37,38 +37,41 @@ class PairProbability:
             if not math.isfinite(value):
                 raise DataError(f"pair probability: {name} must be a finite number, found {value}")
 
-    def probabilities(self, scene: Scene) -> Matrix:
-        """P of every two tracklets of a video, float64[n, n], symmetric, with 1 on the diagonal."""
-        cosine, time = _features(scene)
-        found: Matrix = expit(self.intercept + self.looks * cosine + self.time * time)
-        np.fill_diagonal(found, 1)
-        return found
+    def probabilities(self, tracklets: GroupingInput) -> Matrix:
+        """P of every pair of tracklets of a video, float64[n, n], symmetric, with 1 on the diagonal."""
+        cosine, time = _features(tracklets)
+        probability: Matrix = expit(self.intercept + self.looks * cosine + self.time * time)
+        np.fill_diagonal(probability, 1)
+        return probability
 
 
-def fit_pair_probability(scenes: Sequence[Scene], truths: Sequence[ArrayLike]) -> PairProbability:
+def fit_pair_probability(inputs: Sequence[GroupingInput], truths: Sequence[ArrayLike]) -> PairProbability:
     """Logistic regression over the pairs of tracklets of several videos.
 
     The coefficients minimise the mean over videos of the mean over a video's pairs of -log P(what the pair is), plus
-    L2 / 2 * (looks^2 + time^2). So a video with many tracklets says no more than another, and within a video pairs of
-    one polyp and of two have the share that they have there. A video without a pair says nothing.
+    L2 / 2 * (looks^2 + time^2). So each video with a pair has the same weight, however many tracklets it has.
 
-    truths: for each video int[n], the polyp of each tracklet; those below 0 are not known and left out.
-    Where no pair is of one polyp, or none of two, there is nothing to tell apart: an error.
+    Args:
+        inputs: The tracklets of each video, with positions.
+        truths: For each video int[n], the polyp of each tracklet; those below 0 are unknown and left out.
+
+    Raises:
+        DataError: No pair is of one polyp, or no pair is of two polyps.
     """
     from sklearn.linear_model import LogisticRegression
 
-    if len(scenes) != len(truths):
-        raise DataError(f"there must be the polyps of each of the {len(scenes)} videos, found those of {len(truths)}")
-    pairs = [_labelled_pairs(scene, np.asarray(truth)) for scene, truth in zip(scenes, truths, strict=True)]
+    if len(inputs) != len(truths):
+        raise DataError(f"there must be the polyps of each of the {len(inputs)} videos, found those of {len(truths)}")
+    pairs = [_labelled_pairs(tracklets, np.asarray(truth)) for tracklets, truth in zip(inputs, truths, strict=True)]
     pairs = [pair for pair in pairs if len(pair[1])]
     same = np.concatenate([same for _, same in pairs]) if pairs else np.empty(0, bool)
     if same.all() or not same.any():
         raise DataError(
-            "a probability is learnt from pairs of tracklets of one polyp and pairs of two, found "
+            "a probability is fitted on pairs of tracklets of one polyp and pairs of two polyps, found "
             f"{int(same.sum())} and {int((~same).sum())}: add videos in which polyps return, and videos with several"
         )
     weight = np.concatenate([np.full(len(same), 1 / len(same) / len(pairs)) for _, same in pairs])
-    # Exact in a few steps, since there are three numbers to find; scikit-learn's C is 1 / L2 for weights that add to 1.
+    # scikit-learn's C is 1 / L2 for weights that add up to 1. Newton's method is exact for three coefficients.
     model = LogisticRegression(C=1 / L2, solver="newton-cholesky", tol=1e-9, max_iter=1000)
     model.fit(np.concatenate([features for features, _ in pairs]), same, sample_weight=weight)
     looks, time = model.coef_[0].tolist()
@@ -78,8 +81,8 @@ def fit_pair_probability(scenes: Sequence[Scene], truths: Sequence[ArrayLike]) -
 class ProbabilityLinkage(Agglomerative):
     """Average linkage on P(same polyp): groups join while the mean P between them is more than `threshold`.
 
-    intercept, looks, time: of a `PairProbability`, see there. They are fitted on other videos and so have no default;
-    hence it is not among `METHODS`, which are known by name alone.
+    The coefficients are those of a `PairProbability`. They are fitted on other videos, so they have no default, and the
+    method is not among `METHODS`, which can be built by name alone.
     """
 
     name = "probability-linkage"
@@ -95,24 +98,24 @@ class ProbabilityLinkage(Agglomerative):
         self.looks = looks
         self.time = time
 
-    def _looks(self, scene: Scene) -> Matrix:
+    def _visual(self, tracklets: GroupingInput) -> Matrix:
         probability = PairProbability(self.intercept, self.looks, self.time)
-        return scene.constraints.unite(probability.probabilities(scene))
+        return tracklets.constraints.unite(probability.probabilities(tracklets))
 
 
-def _features(scene: Scene) -> tuple[Matrix, Matrix]:
-    """Cosine and log1p(100 * gap) of every two tracklets, float64[n, n] each."""
-    scene.temporal(0.0)  # for its checks: positions are there, finite, and in one unit with the duration
-    positions = np.asarray(scene.positions, np.float64)
-    gap = np.abs(positions[:, None] - positions) / scene.duration
-    return 2 * visual_similarity(scene.vectors) - 1, np.log1p(100 * gap)
+def _features(tracklets: GroupingInput) -> tuple[Matrix, Matrix]:
+    """Cosine and log1p(100 * gap) of every pair of tracklets, float64[n, n] each."""
+    tracklets.temporal(0.0)  # for its checks of the positions and the duration
+    positions = np.asarray(tracklets.positions, np.float64)
+    gap = np.abs(positions[:, None] - positions) / tracklets.duration
+    return 2 * visual_similarity(tracklets.vectors) - 1, np.log1p(100 * gap)
 
 
-def _labelled_pairs(scene: Scene, truth: NDArray[np.integer]) -> tuple[Matrix, NDArray[np.bool_]]:
-    """Features float64[pairs, 2] of the pairs of tracklets with known polyps, and whether they are of one polyp."""
-    if truth.shape != (len(scene),):
-        raise DataError(f"truth must have one polyp for each of {len(scene)} tracklets, found {list(truth.shape)}")
-    known = np.flatnonzero(truth >= 0)
-    left, right = known[np.array(np.triu_indices(len(known), 1))]
-    features = np.stack([feature[left, right] for feature in _features(scene)], axis=1)
+def _labelled_pairs(tracklets: GroupingInput, truth: NDArray[np.integer]) -> tuple[Matrix, NDArray[np.bool_]]:
+    """Features float64[pairs, 2] of the pairs of labelled tracklets, and whether they are of one polyp, bool[pairs]."""
+    if truth.shape != (len(tracklets),):
+        raise DataError(f"truth must have one polyp for each of {len(tracklets)} tracklets, found {list(truth.shape)}")
+    labelled = np.flatnonzero(truth >= 0)
+    left, right = labelled[np.array(np.triu_indices(len(labelled), 1))]
+    features = np.stack([feature[left, right] for feature in _features(tracklets)], axis=1)
     return features, truth[left] == truth[right]

@@ -1,4 +1,4 @@
-"""How alike two tracklets are: by their looks, by their time, and by both. All matrices are float64[n, n] in [0, 1]."""
+"""Similarity of tracklets: visual, in time, and both fused. All matrices are float64[n, n] in [0, 1]."""
 
 from typing import Literal, get_args
 
@@ -14,10 +14,14 @@ _DECIMALS = 12
 
 
 def visual_similarity(vectors: ArrayLike, kind: VisualSimilarity = "cosine") -> Matrix:
-    """Similarity of embeddings [n, d].
+    """Similarity of embeddings.
 
-    cosine: (1 + cos) / 2, an absolute value; a zero vector has the cosine 0 with every other.
-    minmax-euclidean: 1 - minmax(distance), as the published code has it, relative to the other tracklets of the video.
+    - cosine: (1 + cos) / 2, an absolute value; a zero vector has the cosine 0 with every other vector.
+    - minmax-euclidean: 1 - minmax(distance), as in the published code; relative to the other tracklets of the video.
+
+    Args:
+        vectors: float[n, d].
+        kind: Which of the two.
     """
     if kind not in get_args(VisualSimilarity):
         raise DataError(f"visual similarity must be one of {', '.join(get_args(VisualSimilarity))}, found {kind!r}")
@@ -26,10 +30,10 @@ def visual_similarity(vectors: ArrayLike, kind: VisualSimilarity = "cosine") -> 
         from scipy.spatial.distance import cdist
 
         distance: Matrix = cdist(rows, rows)
-        # All at one distance are all alike, as a constant matrix is by the rule of `minmax`.
+        # Where all distances are equal, all similarities are 1, as for a constant matrix in `minmax`.
         return 1 - minmax(distance) if distance.size and np.ptp(distance) > 0 else np.ones_like(distance)
     unit = unit_vectors(rows)
-    # Equal vectors have a product of 1 up to the last bits, which depend on where they stand; rounding makes it 1.
+    # The product of equal vectors differs from 1 in the last bits, depending on their rows; rounding makes it 1.
     similarity: Matrix = np.clip(np.round((1 + unit @ unit.T) / 2, _DECIMALS), 0, 1)
     similarity = (similarity + similarity.T) / 2
     np.fill_diagonal(similarity, 1)
@@ -37,7 +41,11 @@ def visual_similarity(vectors: ArrayLike, kind: VisualSimilarity = "cosine") -> 
 
 
 def finite_rows(vectors: ArrayLike) -> Matrix:
-    """Vectors as float64[n, d]; an error that names the first row that is not finite."""
+    """Vectors as float64[n, d].
+
+    Raises:
+        DataError: A value is not a finite number; the message names the row.
+    """
     rows = np.asarray(vectors)
     if rows.ndim != 2 or rows.dtype.kind not in "fiub":
         raise DataError(f"vectors must be numbers of the shape [n, d], found {rows.dtype} {list(rows.shape)}")
@@ -48,9 +56,9 @@ def finite_rows(vectors: ArrayLike) -> Matrix:
 
 
 def unit_vectors(rows: Matrix) -> Matrix:
-    """The same directions [n, d] with the length 1; a zero vector stays one."""
+    """Vectors [n, d] scaled to the length 1; a zero vector stays zero."""
     largest = np.abs(rows).max(axis=1, keepdims=True, initial=0)
-    scaled = rows / np.where(largest > 0, largest, 1)  # so that no square overflows or vanishes
+    scaled = rows / np.where(largest > 0, largest, 1)  # so that no square overflows or becomes 0
     length = np.linalg.norm(scaled, axis=1, keepdims=True)
     return np.asarray(scaled / np.where(length > 0, length, 1))
 
@@ -58,28 +66,32 @@ def unit_vectors(rows: Matrix) -> Matrix:
 def temporal_adjacency(positions: ArrayLike, gamma: float, duration: float = 1.0) -> Matrix:
     """minmax(exp(-gamma * abs(p_i - p_j) / duration)) of positions [n].
 
-    duration: the video's length in the unit of the positions; 1 for positions that are shares of it. Frame numbers with
-    the number of frames are best, as their differences are exact and so do not depend on where counting starts.
+    Frame numbers, with the number of frames as the duration, are best: their differences are exact.
+
+    Args:
+        positions: float[n], where in the video each tracklet lies.
+        gamma: At least 0; the higher, the faster nearness falls.
+        duration: Length of the video in the unit of the positions; 1 if they are shares of it.
     """
-    places = np.asarray(positions, np.float64)
-    if places.ndim != 1:
-        raise DataError(f"positions must have the shape [n], found {list(places.shape)}")
-    if not np.isfinite(places).all():
-        raise DataError(f"tracklet {int(np.argmax(~np.isfinite(places)))} has no position")
+    position = np.asarray(positions, np.float64)
+    if position.ndim != 1:
+        raise DataError(f"positions must have the shape [n], found {list(position.shape)}")
+    if not np.isfinite(position).all():
+        raise DataError(f"tracklet {int(np.argmax(~np.isfinite(position)))} has no position")
     if not (np.isfinite(gamma) and gamma >= 0):
         raise DataError(f"gamma must be a number of at least 0, found {gamma}")
     if not (np.isfinite(duration) and duration > 0):
         raise DataError(f"the duration must be a number above 0, found {duration}")
-    if places.size and np.ptp(places) > duration * (1 + 1e-9):
+    if position.size and np.ptp(position) > duration * (1 + 1e-9):
         raise DataError(
-            f"positions span {np.ptp(places):g}, more than the duration of the video, {duration:g}: "
+            f"positions span {np.ptp(position):g}, more than the duration of the video, {duration:g}: "
             "give both in one unit, such as frame numbers and the number of frames"
         )
-    return minmax(np.exp(-gamma * (np.abs(places[:, None] - places) / duration)))
+    return minmax(np.exp(-gamma * (np.abs(position[:, None] - position) / duration)))
 
 
 def fuse(visual: Matrix, temporal: Matrix, alpha: float, how: Fusion = "sum") -> Matrix:
-    """Both together: alpha * V + (1 - alpha) * T, or V * T, where alpha plays no part."""
+    """Fused similarity: alpha * V + (1 - alpha) * T, or the product V * T, in which alpha plays no part."""
     if visual.shape != temporal.shape:
         raise DataError(f"V and T must have one shape, found {list(visual.shape)} and {list(temporal.shape)}")
     if how not in get_args(Fusion):

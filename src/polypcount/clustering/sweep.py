@@ -1,21 +1,30 @@
-"""Run sweeps on all cores: threads, since the compiled work leaves Python's lock alone and shares its matrices."""
+"""Run sweeps on all cores. Threads suffice: the compiled work releases Python's lock, and threads share matrices."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import TypeVar
 
-from polypcount.clustering.base import Method, Sweep, Task
+from polypcount.clustering.base import Method
 from polypcount.clustering.grid import Grid
-from polypcount.clustering.scene import Scene
+from polypcount.clustering.grouping import Sweep
+from polypcount.clustering.grouping_input import GroupingInput
 from polypcount.errors import DataError
 from polypcount.machine import available_cores
 from polypcount.progress import Progress, no_progress
 
+T = TypeVar("T")
+
 
 def sweep(
-    method: Method, scene: Scene, grid: Grid, *, threads: int | None = None, progress: Progress = no_progress
+    method: Method,
+    tracklets: GroupingInput,
+    grid: Grid,
+    *,
+    threads: int | None = None,
+    progress: Progress = no_progress,
 ) -> Sweep:
-    """Group the tracklets of one video at every point of a grid. threads: as many as there are cores, if not given."""
-    unfilled, tasks = method.prepare(scene, grid)
+    """Group the tracklets of one video at every point of a grid, on this many threads (default: one for each core)."""
+    unfilled, tasks = method.prepare(tracklets, grid)
     done = 0
     for points in run_tasks(tasks, threads):
         done += points
@@ -23,24 +32,25 @@ def sweep(
     return unfilled
 
 
-def run_tasks(tasks: Iterable[Task], threads: int | None = None) -> Iterator[int]:
-    """Run tasks, taking each from its iterable only when a thread is about to be free, and yield what each returned.
+def run_tasks(tasks: Iterable[Callable[[], T]], threads: int | None = None) -> Iterator[T]:
+    """Run tasks and yield what each returned.
 
-    An error, or a caller who stops listening, ends the work after the tasks at hand.
+    A task is taken from its iterable only when a thread is about to be free. An error, or a caller that stops
+    iterating, ends the work after the tasks that are running.
     """
     if threads is not None and threads < 1:
         raise DataError(f"threads must be at least 1, found {threads}")
     workers = threads or available_cores()
     pool = ThreadPoolExecutor(workers)
-    waiting: set[Future[int]] = set()
+    running: set[Future[T]] = set()
     try:
         for task in tasks:
-            waiting.add(pool.submit(task))
-            if len(waiting) > workers:
-                done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            running.add(pool.submit(task))
+            if len(running) > workers:
+                done, running = wait(running, return_when=FIRST_COMPLETED)
                 yield from (future.result() for future in done)
-        while waiting:
-            done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+        while running:
+            done, running = wait(running, return_when=FIRST_COMPLETED)
             yield from (future.result() for future in done)
     finally:
         pool.shutdown(wait=True, cancel_futures=True)

@@ -1,14 +1,14 @@
 """The types that travel between rooms, the folder they are kept in, and `check`."""
 
 from polypcount.corpus.boxes import Boxes, FrameFiles
-from polypcount.corpus.checks import IMAGE_SUFFIXES, check
+from polypcount.corpus.checks import check
 from polypcount.corpus.corpus import Corpus, concatenate
-from polypcount.corpus.embeddings import Embeddings
+from polypcount.corpus.embeddings import Embeddings, FrameVectors
 from polypcount.corpus.findings import Finding, Findings
 from polypcount.corpus.folder import is_corpus, refuse_unsuitable
 from polypcount.corpus.geometry import iou
 from polypcount.corpus.provenance import Provenance
-from polypcount.corpus.records import Polyp, Video
+from polypcount.corpus.records import IMAGE_SUFFIXES, Polyp, Video
 from polypcount.corpus.together import tracklets_together
 from polypcount.corpus.tracklets import Tracklets
 
@@ -20,6 +20,7 @@ __all__ = [
     "Finding",
     "Findings",
     "FrameFiles",
+    "FrameVectors",
     "Polyp",
     "Provenance",
     "Tracklets",

@@ -1,4 +1,4 @@
-"""Boxes around polyps, one row each, and the image files of frames that no folder order tells."""
+"""Boxes around polyps, one row each, and the image files of frames."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +17,7 @@ from polypcount.corpus.columns import (
     float_column,
     int_column,
     refuse_rows,
+    slice_of,
     text_column,
 )
 
@@ -45,22 +46,21 @@ class FrameRows(Columns):
         return self if self.is_ordered else self.take(np.lexsort((self.frame, self.video)))
 
     def of_video(self, video: int) -> slice:
-        """Where the rows of a video are, in an ordered table."""
-        # As int32, or numpy would convert the whole column for the comparison.
-        start, stop = np.searchsorted(self.video, np.array([video, video + 1], np.int32))
-        return slice(int(start), int(stop))
+        """Where the rows of a video are in an ordered table."""
+        return slice_of(self.video, video)
 
 
 @dataclass(frozen=True, init=False, eq=False)
 class Boxes(FrameRows):
     """One row per box. Rows may come in any order; inside a `Corpus` they are ordered by (video, frame).
 
-    video: int32[n], row in the corpus's videos.
-    frame: int32[n], from 0.
-    xyxy: float32[n, 4], left, top, right, bottom in pixels.
-    score: float32[n], the detector's confidence; 1 for an annotation.
-    polyp: int32[n], row in the corpus's polyps; -1 where it is not known.
-    track: int32[n], number that a tracker gave it, unique in its video; -1 where there is none.
+    Attributes:
+        video: int32[n], row in the corpus's videos.
+        frame: int32[n], from 0.
+        xyxy: float32[n, 4], left, top, right, bottom in pixels.
+        score: float32[n], the detector's confidence; 1 for an annotation.
+        polyp: int32[n], row in the corpus's polyps; -1 if it is unknown.
+        track: int32[n], number from a tracker, unique in its video; -1 if there is none.
     """
 
     video: Int32Column
@@ -93,11 +93,12 @@ class Boxes(FrameRows):
 
 @dataclass(frozen=True, init=False, eq=False)
 class FrameFiles(FrameRows):
-    """The image file of each frame, for videos whose frames are not simply a folder's images in natural order.
+    """The image file of each frame, for videos whose frames are not simply all images of a folder in natural order.
 
-    video: int32[n], row in the corpus's videos.
-    frame: int32[n], from 0; at most one file a frame.
-    name: object[n], path of the file below the video's source folder, with forward slashes.
+    Attributes:
+        video: int32[n], row in the corpus's videos.
+        frame: int32[n], from 0; at most one file per frame.
+        name: object[n], path of the file below the video's source folder, with forward slashes.
     """
 
     video: Int32Column
@@ -114,10 +115,6 @@ class FrameFiles(FrameRows):
         twice = np.zeros(len(self), bool)
         twice[order[1:]] = (np.diff(self.video[order]) == 0) & (np.diff(self.frame[order]) == 0)
         refuse_rows("frame files", twice, lambda row: f"frame {self.frame[row]} of its video has a file already")
-        outside = np.fromiter((_leaves_folder(file) for file in self.name), bool, len(self))
+        paths = map(PurePosixPath, self.name)
+        outside = np.fromiter((path.is_absolute() or ".." in path.parts for path in paths), bool, len(self))
         refuse_rows("frame files", outside, lambda row: f"{self.name[row]} lies outside the video's source folder")
-
-
-def _leaves_folder(name: str) -> bool:
-    path = PurePosixPath(name)
-    return path.is_absolute() or ".." in path.parts

@@ -1,4 +1,4 @@
-"""`check`: everything in a corpus that would spoil a count or a study, found before work begins."""
+"""`check`: find everything in a corpus that would spoil a count or a study, before work begins."""
 
 import os
 import re
@@ -13,30 +13,31 @@ from numpy.typing import NDArray
 from polypcount.corpus.boxes import Boxes
 from polypcount.corpus.corpus import Corpus
 from polypcount.corpus.findings import Finding, Findings, Severity
-from polypcount.corpus.records import Video
+from polypcount.corpus.records import IMAGE_SUFFIXES, Video
 from polypcount.corpus.splits import leaks_between, leaks_within
 from polypcount.errors import DataError
 
-IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".tif", ".tiff", ".bmp"})
 _PLAUSIBLE_FPS = (5.0, 120.0)
 _LAST_NUMBER = re.compile(r"(\d+)(?:\.0+)?$")
 
 
 def check(*corpora: Corpus, names: Sequence[str] | None = None) -> Findings:
-    """Look for defects in a corpus; several corpora are also taken as splits that must share nothing.
+    """Look for defects in a corpus. Several corpora are also checked as splits that must share nothing.
 
-    names: what to call the corpora in findings; "corpus 1", "corpus 2", ... where not given.
+    Args:
+        corpora: One or more.
+        names: Names of the corpora in findings; "corpus 1", "corpus 2", ... by default.
     """
-    called = list(names) if names is not None else [f"corpus {number}" for number in range(1, len(corpora) + 1)]
-    if len(called) != len(corpora):
-        raise DataError(f"there are {len(corpora)} corpora, but {len(called)} names")
-    found: list[Finding] = []
-    for corpus, name in zip(corpora, called, strict=True):
+    labels = [f"corpus {number}" for number in range(1, len(corpora) + 1)] if names is None else list(names)
+    if len(labels) != len(corpora):
+        raise DataError(f"there are {len(corpora)} corpora, but {len(labels)} names")
+    findings: list[Finding] = []
+    for corpus, label in zip(corpora, labels, strict=True):
         own = [*_videos(corpus), *_boxes(corpus), *_polyps(corpus), *_files(corpus), *leaks_within(corpus)]
-        found += own if len(corpora) == 1 else [replace(finding, corpus=name) for finding in own]
+        findings += own if len(corpora) == 1 else [replace(finding, corpus=label) for finding in own]
     if len(corpora) > 1:
-        found += leaks_between(corpora, called)
-    return Findings(tuple(found))
+        findings += leaks_between(corpora, labels)
+    return Findings(tuple(findings))
 
 
 def _videos(corpus: Corpus) -> Iterator[Finding]:
@@ -54,19 +55,17 @@ def _videos(corpus: Corpus) -> Iterator[Finding]:
 
 def _boxes(corpus: Corpus) -> Iterator[Finding]:
     boxes = corpus.boxes
-    no_limit = np.inf
-    width = np.array([video.width or no_limit for video in corpus.videos])[boxes.video]
-    height = np.array([video.height or no_limit for video in corpus.videos])[boxes.video]
+    width = np.array([video.width or np.inf for video in corpus.videos])[boxes.video]
+    height = np.array([video.height or np.inf for video in corpus.videos])[boxes.video]
     x1, y1, x2, y2 = boxes.xyxy.T
     off = (x2 <= 0) | (y2 <= 0) | (x1 >= width) | (y1 >= height)
     over = ~off & ((x1 < 0) | (y1 < 0) | (x2 > width) | (y2 > height))
-    yield from _by_video(corpus, off, "error", "box outside image", "wholly outside the image: {count}")
+    yield from _by_video(corpus, off, "error", "box outside image", "entirely outside the image: {count}")
     yield from _by_video(corpus, over, "warning", "box outside image", "over the edge of the image: {count}")
     same = _repeats(boxes, boxes.xyxy)
     yield from _by_video(corpus, same, "warning", "duplicate boxes", "same as another box of the frame: {count}")
     twice = _repeats(boxes, boxes.polyp[:, None]) & (boxes.polyp >= 0)
-    message = "polyp has another box in the frame already: {count}"
-    yield from _by_video(corpus, twice, "warning", "polyp twice in a frame", message)
+    yield from _by_video(corpus, twice, "warning", "polyp twice in a frame", "polyp has another box there: {count}")
 
 
 def _polyps(corpus: Corpus) -> Iterator[Finding]:
@@ -76,22 +75,22 @@ def _polyps(corpus: Corpus) -> Iterator[Finding]:
     for (polyp, video), box in zip(pairs.tolist(), first, strict=True):
         if polyp >= 0:
             first_frames[polyp][corpus.videos[video].id] = int(boxes.frame[box])
-    for polyp, seen in zip(corpus.polyps, first_frames, strict=True):
-        videos = sorted(set(seen) | ({polyp.video} if polyp.video else set()))
+    for polyp, frames in zip(corpus.polyps, first_frames, strict=True):
+        videos = sorted(set(frames) | ({polyp.video} if polyp.video else set()))
         if len(videos) > 1:
             message = f"polyp {polyp.id} belongs to {len(videos)} videos: {', '.join(videos[:5])}"
-            yield Finding("error", "polyp in two videos", videos[0], seen.get(videos[0]), len(videos), message)
-        if not seen:
+            yield Finding("error", "polyp in two videos", videos[0], frames.get(videos[0]), len(videos), message)
+        if not frames:
             yield Finding("note", "polyp without boxes", polyp.video, None, 1, f"polyp {polyp.id} has no box")
 
 
 def _files(corpus: Corpus) -> Iterator[Finding]:
     for row, video in enumerate(corpus.videos):
-        mine = corpus.files.of_video(row)
+        files = corpus.files.of_video(row)
         if video.source is not None and not os.path.exists(video.source):
             message = f"the source is not there: {video.source}"
             yield Finding("error", "missing source", video.id, None, 1, message)
-        elif mine.stop > mine.start:
+        elif files.stop > files.start:
             yield from _listed_files(corpus, row)
         elif video.source is not None and os.path.isdir(video.source):
             yield from _folder_of_images(video)
@@ -99,13 +98,13 @@ def _files(corpus: Corpus) -> Iterator[Finding]:
 
 def _listed_files(corpus: Corpus, row: int) -> Iterator[Finding]:
     """Findings on a video whose image files the corpus lists."""
-    video, mine = corpus.videos[row], corpus.files.of_video(row)
-    frames, names = corpus.files.frame[mine], corpus.files.name[mine]
-    if video.source is not None:
-        there = [os.path.exists(os.path.join(video.source, name)) for name in names]
-        if gone := [index for index, found in enumerate(there) if not found]:
-            message = f"{_many(len(gone), 'image file')} not there, first {names[gone[0]]}"
-            yield Finding("error", "missing source", video.id, int(frames[gone[0]]), len(gone), message)
+    video, files = corpus.videos[row], corpus.files.of_video(row)
+    frames, names = corpus.files.frame[files], corpus.files.name[files]
+    source = video.source
+    gone = [k for k, name in enumerate(names) if source and not os.path.exists(os.path.join(source, name))]
+    if gone:
+        message = f"{_many(len(gone), 'image file')} not there, first {names[gone[0]]}"
+        yield Finding("error", "missing source", video.id, int(frames[gone[0]]), len(gone), message)
     yield from _gaps(video, [-1, *frames.tolist(), video.frame_count])
     bare = np.setdiff1d(corpus.boxes.frame[corpus.boxes.of_video(row)], frames)
     if len(bare):
@@ -140,13 +139,11 @@ def _gaps(video: Video, numbers: Sequence[int]) -> Iterator[Finding]:
 
 def _by_video(corpus: Corpus, bad: NDArray[np.bool_], severity: Severity, kind: str, message: str) -> Iterator[Finding]:
     """One finding per video that has bad boxes, with their number and the first frame."""
-    boxes: Boxes = corpus.boxes
     rows = np.flatnonzero(bad)
-    videos, first, counts = np.unique(boxes.video[rows], return_index=True, return_counts=True)
+    videos, first, counts = np.unique(corpus.boxes.video[rows], return_index=True, return_counts=True)
     for video, box, count in zip(videos, rows[first], counts.tolist(), strict=True):
-        told = "1 box" if count == 1 else f"{count:,} boxes"
-        frame = int(boxes.frame[box])
-        yield Finding(severity, kind, corpus.videos[video].id, frame, count, message.format(count=told))
+        text = message.format(count="1 box" if count == 1 else f"{count:,} boxes")
+        yield Finding(severity, kind, corpus.videos[video].id, int(corpus.boxes.frame[box]), count, text)
 
 
 def _repeats(boxes: Boxes, values: NDArray[np.generic]) -> NDArray[np.bool_]:

@@ -1,5 +1,6 @@
 """Columns of a table: numpy arrays, converted once, checked row by row, and read-only from then on."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, Self
 
@@ -17,14 +18,13 @@ class Columns:
     """Mixin for a frozen dataclass whose fields are columns of equal length, one row per thing."""
 
     def __len__(self) -> int:
-        columns = self.columns()
-        return len(next(iter(columns.values())))
+        return len(next(iter(self.columns().values())))
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
-        theirs = other.columns()
-        return all(np.array_equal(column, theirs[name]) for name, column in self.columns().items())
+        others = other.columns()
+        return all(np.array_equal(column, others[name]) for name, column in self.columns().items())
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -37,33 +37,25 @@ class Columns:
         return type(self)(**{name: column[rows] for name, column in self.columns().items()})
 
     def _set(self, **columns: NDArray[Any]) -> None:
-        """Fill a frozen instance, from its `__init__`, after seeing that the columns are equally long."""
-        lengths = {name: len(column) for name, column in columns.items()}
-        if len(set(lengths.values())) > 1:
-            told = ", ".join(f"{name} {length}" for name, length in lengths.items())
-            raise DataError(f"{type(self).__name__}: columns must be equally long, found rows: {told}")
+        """Fill a frozen instance from its `__init__`."""
+        refuse_unequal(type(self).__name__, columns)
         for name, column in columns.items():
             column.flags.writeable = False
             object.__setattr__(self, name, column)
 
 
 def int_column(table: str, name: str, values: ArrayLike, *, minimum: int = 0, maximum: int = 2**31 - 1) -> Int32Column:
-    """Whole numbers as int32[n] from `minimum` to `maximum`. Fractions, NaN and overflow are errors, not roundings."""
-    given = _flat(table, name, values)
-    if given.dtype == np.int32:
-        column: Int32Column = given.copy()
-    else:
-        if given.size and given.dtype.kind not in "iufb":
-            raise DataError(f"{table}: column {name} must hold whole numbers, found {given.dtype}")
-        limits = np.iinfo(np.int32)
-        with np.errstate(invalid="ignore"):
-            whole = np.asarray(given == np.trunc(given), bool) if given.size else np.ones(0, bool)
-            fits = np.asarray((given >= limits.min) & (given <= limits.max), bool) if given.size else whole
-        refuse_rows(table, ~whole, lambda row: f"{name} must be a whole number, found {given[row]}")
-        refuse_rows(table, ~fits, lambda row: f"{name} must be below 2^31 in size, found {given[row]}")
-        column = given.astype(np.int32)
-    refuse_rows(table, column < minimum, lambda row: f"{name} must be at least {minimum}, found {column[row]}")
-    refuse_rows(table, column > maximum, lambda row: f"{name} must be at most {maximum}, found {column[row]}")
+    """Whole numbers as int32[n] from `minimum` to `maximum`. Fractions, NaN and overflow are errors, not rounded."""
+    array = _flat(table, name, values)
+    if not array.size:
+        return np.empty(0, np.int32)
+    if array.dtype.kind not in "iufb":
+        raise DataError(f"{table}: column {name} must hold whole numbers, found {array.dtype}")
+    refuse_rows(table, array < minimum, lambda row: f"{name} must be at least {minimum}, found {array[row]}")
+    refuse_rows(table, array > maximum, lambda row: f"{name} must be at most {maximum}, found {array[row]}")
+    with np.errstate(invalid="ignore"):
+        column: Int32Column = array.astype(np.int32)
+    refuse_rows(table, column != array, lambda row: f"{name} must be a whole number, found {array[row]}")
     return column
 
 
@@ -72,19 +64,31 @@ def float_column(table: str, name: str, values: ArrayLike) -> Float32Column:
     return _finite(table, name, _flat(table, name, values))
 
 
+def vector_column(table: str, values: ArrayLike) -> Float32Column:
+    """Vectors as float32[n, d]: finite, d is at least 1 where there are rows."""
+    array = as_array(table, "vectors", values)
+    if array.ndim < 2 and array.size == 0:
+        array = np.empty((0, 0), np.float32)
+    if array.ndim != 2 or (len(array) and not array.shape[1]):
+        raise DataError(f"{table}: vectors must have the shape [n, d] with d at least 1, found {list(array.shape)}")
+    return _finite(table, "vectors", array)
+
+
 def box_column(table: str, values: ArrayLike) -> Float32Column:
     """Boxes as float32[n, 4]: x1, y1, x2, y2 in pixels, finite, with x1 < x2 and y1 < y2."""
-    given = _as_array(table, "xyxy", values)
-    if given.size == 0:
-        given = given.reshape(0, 4)
-    if given.ndim != 2 or given.shape[1] != 4:
-        raise DataError(f"{table}: xyxy must have the shape [n, 4], found {list(given.shape)}")
-    column = _finite(table, "xyxy", given)
-    for axis, low, high in (("x", column[:, 0], column[:, 2]), ("y", column[:, 1], column[:, 3])):
-        if (flat := high <= low).any():
-            row = int(np.argmax(flat))
-            found = f"found {axis}1 {low[row]:g} and {axis}2 {high[row]:g}"
-            refuse_rows(table, flat, lambda _: f"{axis}2 must be greater than {axis}1, {found}")  # noqa: B023
+    array = as_array(table, "xyxy", values)
+    if array.size == 0:
+        array = array.reshape(0, 4)
+    if array.ndim != 2 or array.shape[1] != 4:
+        raise DataError(f"{table}: xyxy must have the shape [n, 4], found {list(array.shape)}")
+    column = _finite(table, "xyxy", array)
+    for axis, low, high in (("x", 0, 2), ("y", 1, 3)):
+
+        def describe(row: int, axis: str = axis, low: int = low, high: int = high) -> str:
+            sides = f"{axis}1 {column[row, low]:g} and {axis}2 {column[row, high]:g}"
+            return f"{axis}2 must be greater than {axis}1, found {sides}"
+
+        refuse_rows(table, column[:, high] <= column[:, low], describe)
     return column
 
 
@@ -96,8 +100,8 @@ def text_column(table: str, name: str, values: ArrayLike) -> TextColumn:
     return column
 
 
-def refuse_rows(table: str, bad: NDArray[np.bool_], describe: Any) -> None:
-    """Raise a `DataError` that names the first bad row and says how many more there are."""
+def refuse_rows(table: str, bad: NDArray[np.bool_], describe: Callable[[int], str]) -> None:
+    """Raise a `DataError` that describes the first bad row and says how many more there are."""
     if bad.any():
         row = int(np.argmax(bad))
         others = int(bad.sum()) - 1
@@ -105,26 +109,47 @@ def refuse_rows(table: str, bad: NDArray[np.bool_], describe: Any) -> None:
         raise DataError(f"{table} row {row}: {describe(row)}{more}")
 
 
+def refuse_unknown(table: str, name: str, column: Int32Column, count: int) -> None:
+    """Refuse rows that point beyond a list of `count` things."""
+    refuse_rows(table, column >= count, lambda row: f"{name} {column[row]} is unknown, there are {count} (from 0)")
+
+
+def refuse_unequal(table: str, columns: Mapping[str, NDArray[Any]]) -> None:
+    """Refuse columns of different lengths."""
+    lengths = {name: len(column) for name, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        rows = ", ".join(f"{name} {length}" for name, length in lengths.items())
+        raise DataError(f"{table}: columns must be equally long, found rows: {rows}")
+
+
+def slice_of(column: Int32Column, value: int) -> slice:
+    """Where a sorted column has this value."""
+    # As int32, or numpy would convert the whole column for the comparison.
+    start, stop = np.searchsorted(column, np.array([value, value + 1], np.int32))
+    return slice(int(start), int(stop))
+
+
 def _flat(table: str, name: str, values: ArrayLike) -> NDArray[Any]:
-    given = _as_array(table, name, values)
-    if given.ndim != 1:
-        raise DataError(f"{table}: column {name} must have one dimension, found the shape {list(given.shape)}")
-    return given
+    array = as_array(table, name, values)
+    if array.ndim != 1:
+        raise DataError(f"{table}: column {name} must have one dimension, found the shape {list(array.shape)}")
+    return array
 
 
-def _as_array(table: str, name: str, values: ArrayLike) -> NDArray[Any]:
+def as_array(table: str, name: str, values: ArrayLike) -> NDArray[Any]:
+    """Values as an array of any shape and type."""
     try:
         return np.asarray(values)
     except ValueError:
         raise DataError(f"{table}: the rows of {name} must be equally long") from None
 
 
-def _finite(table: str, name: str, given: NDArray[Any]) -> Float32Column:
-    if given.size and given.dtype.kind not in "iufb":
-        raise DataError(f"{table}: column {name} must hold numbers, found {given.dtype}")
+def _finite(table: str, name: str, array: NDArray[Any]) -> Float32Column:
+    if array.size and array.dtype.kind not in "iufb":
+        raise DataError(f"{table}: column {name} must hold numbers, found {array.dtype}")
     with np.errstate(over="ignore"):
-        column: Float32Column = np.array(given, dtype=np.float32)
+        column: Float32Column = np.array(array, dtype=np.float32)
     finite = np.isfinite(column)
     bad = np.asarray(~finite.all(axis=tuple(range(1, finite.ndim))))
-    refuse_rows(table, bad, lambda row: f"{name} must be finite, found {given[row]}")
+    refuse_rows(table, bad, lambda row: f"{name} must be finite, found {np.extract(~finite[row], array[row])[0]}")
     return column

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from itertools import compress
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,20 +16,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polypcount.corpus.boxes import Boxes, FrameFiles
-from polypcount.corpus.columns import Columns, Int32Column, refuse_rows
+from polypcount.corpus.columns import Columns, Int32Column, refuse_rows, refuse_unknown
 from polypcount.corpus.provenance import Provenance
 from polypcount.corpus.records import Polyp, Video
 from polypcount.errors import DataError
 
-Table = TypeVar("Table", bound=Columns)
+_Table = TypeVar("_Table", bound=Columns)
 
 
 @dataclass(frozen=True)
 class Corpus:
     """Videos with boxes. Boxes and frame files are put in the order (video, frame) when a corpus is built.
 
-    videos, polyps: the rows that the columns of `boxes` point to; ids are unique.
-    files: image files of frames, only for videos that need it (see `FrameFiles`).
+    Attributes:
+        videos: The rows that `boxes.video` points to; ids are unique.
+        boxes: One row per box.
+        polyps: The rows that `boxes.polyp` points to; ids are unique.
+        files: Image files of frames, only for videos that need them (see `FrameFiles`).
+        provenance: How the corpus was made.
     """
 
     videos: tuple[Video, ...]
@@ -42,13 +47,13 @@ class Corpus:
         object.__setattr__(self, "polyps", tuple(self.polyps))
         _refuse_repeated("video", [video.id for video in self.videos])
         _refuse_repeated("polyp", [polyp.id for polyp in self.polyps])
-        known = {video.id for video in self.videos}
+        video_ids = {video.id for video in self.videos}
         for polyp in self.polyps:
-            if polyp.video is not None and polyp.video not in known:
+            if polyp.video is not None and polyp.video not in video_ids:
                 raise DataError(f"polyp {polyp.id}: there is no video {polyp.video} in the corpus")
-        _refuse_unknown("boxes", "polyp", self.boxes.polyp, len(self.polyps))
+        refuse_unknown("boxes", "polyp", self.boxes.polyp, len(self.polyps))
         for table, rows in (("boxes", self.boxes), ("frame files", self.files)):
-            _refuse_unknown(table, "video", rows.video, len(self.videos))
+            refuse_unknown(table, "video", rows.video, len(self.videos))
             self._refuse_frames_outside(table, rows.video, rows.frame)
         object.__setattr__(self, "boxes", self.boxes.ordered())
         object.__setattr__(self, "files", self.files.ordered())
@@ -66,7 +71,7 @@ class Corpus:
 
     @cached_property
     def content_hash(self) -> str:
-        """SHA-256 of what the corpus says: videos without their place on disk, boxes, polyps, frame files.
+        """SHA-256 of videos, boxes, polyps and frame files.
 
         Provenance and `Video.source` are left out, so the same data made twice, or moved, has the same hash.
         """
@@ -89,61 +94,63 @@ class Corpus:
         polyps: str | Iterable[str] | None = None,
         split: str | None = None,
     ) -> "Corpus":
-        """The part that meets every condition given.
+        """The part that meets every condition.
 
-        videos: ids of videos. dataset, split: of the videos.
-        polyps: ids of polyps; only their boxes, and only the videos that show them, are kept.
+        Args:
+            videos: Ids of videos.
+            dataset: Dataset of the videos.
+            polyps: Ids of polyps; only their boxes, and only the videos that show them, are kept.
+            split: Split of the videos.
         """
         keep_video = np.ones(len(self.videos), bool)
         keep_polyp = np.ones(len(self.polyps), bool)
         keep_box = np.ones(len(self.boxes), bool)
-        asked: dict[str, str | list[str]] = {}
+        conditions: dict[str, str | list[str]] = {}
         if videos is not None:
-            asked["videos"] = ids = _as_ids(videos)
+            conditions["videos"] = ids = _as_ids(videos)
             keep_video &= _chosen("video", [video.id for video in self.videos], ids)
         for name, value in (("dataset", dataset), ("split", split)):
             if value is not None:
-                asked[name] = value
-                present = [getattr(video, name) for video in self.videos]
-                keep_video &= _chosen(name, present, [value])
+                conditions[name] = value
+                keep_video &= _chosen(name, [getattr(video, name) for video in self.videos], [value])
         if polyps is not None:
-            asked["polyps"] = ids = _as_ids(polyps)
+            conditions["polyps"] = ids = _as_ids(polyps)
             keep_polyp &= _chosen("polyp", [polyp.id for polyp in self.polyps], ids)
             keep_box &= np.append(keep_polyp, False)[self.boxes.polyp]
             keep_video &= self._shows(keep_polyp, keep_box)
         keep_box &= keep_video[self.boxes.video]
         if not keep_video.all():
             keep_polyp &= self._shown_in(keep_video)
-        kept_ids = {video.id for video, kept in zip(self.videos, keep_video, strict=True) if kept}
+        kept_videos = tuple(compress(self.videos, keep_video))
+        kept_ids = {video.id for video in kept_videos}
         return Corpus(
-            videos=tuple(v for v, kept in zip(self.videos, keep_video, strict=True) if kept),
+            videos=kept_videos,
             boxes=_renumbered(self.boxes.take(keep_box), video=keep_video, polyp=keep_polyp),
             polyps=tuple(
                 polyp if polyp.video is None or polyp.video in kept_ids else dataclasses.replace(polyp, video=None)
-                for polyp, kept in zip(self.polyps, keep_polyp, strict=True)
-                if kept
+                for polyp in compress(self.polyps, keep_polyp)
             ),
             files=_renumbered(self.files.take(keep_video[self.files.video]), video=keep_video),
-            provenance=Provenance.now("select", parameters=asked, parents=(self.provenance,)),
+            provenance=Provenance.now("select", parameters=conditions, parents=(self.provenance,)),
         )
 
     def _shows(self, polyp_mask: NDArray[np.bool_], box_mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Mask of the videos that have one of these boxes, or that one of these polyps names."""
         shows = np.zeros(len(self.videos), bool)
         shows[self.boxes.video[box_mask]] = True
-        named = {polyp.video for polyp, kept in zip(self.polyps, polyp_mask, strict=True) if kept}
+        named = {polyp.video for polyp in compress(self.polyps, polyp_mask)}
         return np.logical_or(shows, [video.id in named for video in self.videos])
 
     def _shown_in(self, video_mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Mask of the polyps that have a box in one of these videos, or that name one of them."""
-        kept_ids = {video.id for video, kept in zip(self.videos, video_mask, strict=True) if kept}
+        kept_ids = {video.id for video in compress(self.videos, video_mask)}
         shown = np.array([polyp.video in kept_ids for polyp in self.polyps], bool)
         rows = self.boxes.polyp[video_mask[self.boxes.video]]
         shown[rows[rows >= 0]] = True
         return shown
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Write to a folder; a corpus that was there is replaced as a whole, or not at all. See `folder.py`."""
+        """Write to a folder, replacing a corpus that is there. See `folder.py`."""
         from polypcount.corpus.folder import save
 
         return save(self, Path(folder))
@@ -157,25 +164,21 @@ class Corpus:
 
 
 def concatenate(corpora: Sequence[Corpus]) -> Corpus:
-    """One corpus of several. Ids of videos and of polyps must differ between them."""
-    video_start = polyp_start = 0
-    boxes, files = [], []
+    """Put several corpora together. Ids of videos and of polyps must differ between them."""
+    boxes, files = [Boxes.empty().columns()], [FrameFiles.empty().columns()]
+    videos: list[Video] = []
+    polyps: list[Polyp] = []
     for corpus in corpora:
-        columns = corpus.boxes.columns()
-        known = columns["polyp"] >= 0
-        columns["video"] = columns["video"] + video_start
-        columns["polyp"] = np.where(known, columns["polyp"] + polyp_start, -1)
-        boxes.append(columns)
-        files.append({**corpus.files.columns(), "video": corpus.files.video + video_start})
-        video_start += len(corpus.videos)
-        polyp_start += len(corpus.polyps)
-    stacked = {name: np.concatenate([part[name] for part in boxes]) for name in boxes[0]} if boxes else None
-    stacked_files = {name: np.concatenate([part[name] for part in files]) for name in files[0]} if files else None
+        polyp = np.where(corpus.boxes.polyp >= 0, corpus.boxes.polyp + len(polyps), -1)
+        boxes.append({**corpus.boxes.columns(), "video": corpus.boxes.video + len(videos), "polyp": polyp})
+        files.append({**corpus.files.columns(), "video": corpus.files.video + len(videos)})
+        videos += corpus.videos
+        polyps += corpus.polyps
     return Corpus(
-        videos=tuple(video for corpus in corpora for video in corpus.videos),
-        boxes=Boxes(**stacked) if stacked else Boxes.empty(),
-        polyps=tuple(polyp for corpus in corpora for polyp in corpus.polyps),
-        files=FrameFiles(**stacked_files) if stacked_files else FrameFiles.empty(),
+        videos=tuple(videos),
+        boxes=Boxes(**{name: np.concatenate([columns[name] for columns in boxes]) for name in boxes[0]}),
+        polyps=tuple(polyps),
+        files=FrameFiles(**{name: np.concatenate([columns[name] for columns in files]) for name in files[0]}),
         provenance=Provenance.now("concatenate", parents=tuple(corpus.provenance for corpus in corpora)),
     )
 
@@ -186,23 +189,23 @@ def _add_part(digest: "hashlib._Hash", part: bytes) -> None:
 
 
 def _as_ids(ids: str | Iterable[str]) -> list[str]:
-    found = [ids] if isinstance(ids, str) else list(ids)
-    if not all(isinstance(name, str) for name in found):
-        raise DataError(f"ids must be texts, found {found[:5]}")
-    return found
+    names = [ids] if isinstance(ids, str) else list(ids)
+    if not all(isinstance(name, str) for name in names):
+        raise DataError(f"ids must be texts, found {names[:5]}")
+    return names
 
 
-def _chosen(kind: str, present: list[str], wanted: list[str]) -> NDArray[np.bool_]:
-    if missing := sorted(set(wanted) - set(present)):
-        known = sorted(set(present))
-        some = f"{', '.join(known[:5])}{', ...' if len(known) > 5 else ''}" if known else "none"
+def _chosen(kind: str, present: list[str], chosen: list[str]) -> NDArray[np.bool_]:
+    if missing := sorted(set(chosen) - set(present)):
+        names = sorted(set(present)) or ["none"]
+        some = f"{', '.join(names[:5])}{', ...' if len(names) > 5 else ''}"
         raise DataError(f"the corpus has no {kind} {', '.join(missing[:5])}; it has {some}")
-    chosen = set(wanted)
-    return np.array([name in chosen for name in present], bool)
+    names_chosen = set(chosen)
+    return np.array([name in names_chosen for name in present], bool)
 
 
-def _renumbered(table: Table, **kept: NDArray[np.bool_]) -> Table:
-    """The table with the row numbers in the named columns as they are after only the kept rows are left."""
+def _renumbered(table: _Table, **kept: NDArray[np.bool_]) -> _Table:
+    """The table with new row numbers in the named columns, without rows that are not kept."""
     columns = table.columns()
     for name, mask in kept.items():
         new_row = np.append(np.where(mask, np.cumsum(mask) - 1, -1), -1)
@@ -215,9 +218,3 @@ def _refuse_repeated(kind: str, ids: list[str]) -> None:
         repeated = sorted(name for name, times in Counter(ids).items() if times > 1)
         more = f" and {len(repeated) - 5} others" if len(repeated) > 5 else ""
         raise DataError(f"{kind} ids must differ; more than once there is {', '.join(repeated[:5])}{more}")
-
-
-def _refuse_unknown(table: str, name: str, column: Int32Column, rows: int) -> None:
-    refuse_rows(
-        table, column >= rows, lambda row: f"{name} {column[row]} is unknown, the corpus has {rows} (numbered from 0)"
-    )

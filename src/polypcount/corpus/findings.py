@@ -1,4 +1,4 @@
-"""What `check` has found: findings, counted, as JSON, and as an error where there must be none."""
+"""The findings of `check`: counted, as JSON, and as an error."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -15,12 +15,14 @@ _ORDER: tuple[Severity, ...] = ("error", "warning", "note")
 class Finding:
     """One thing that is wrong, doubtful or worth knowing, in one video.
 
-    kind: short name such as "duplicate boxes".
-    video: id; None where it concerns none in particular.
-    frame: the first frame concerned; None where it concerns none in particular.
-    count: how many boxes, frames, files or videos are concerned.
-    message: a sentence.
-    corpus: name of the corpus, where several were checked.
+    Attributes:
+        severity: With errors, work must not go on.
+        kind: Short name such as "duplicate boxes".
+        video: Id; None if it concerns no video in particular.
+        frame: The first frame concerned; None if it concerns no frame in particular.
+        count: How many boxes, frames, files or videos are concerned.
+        message: A sentence.
+        corpus: Name of the corpus, if several were checked.
     """
 
     severity: Severity
@@ -34,7 +36,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Findings:
-    """All findings on one corpus, or on several, gravest first."""
+    """All findings on one corpus or several, most severe first."""
 
     items: tuple[Finding, ...]
 
@@ -55,15 +57,15 @@ class Findings:
 
     def counts(self) -> dict[Severity, int]:
         """How many findings there are of each severity."""
-        seen = Counter(finding.severity for finding in self.items)
-        return {severity: seen[severity] for severity in _ORDER}
+        counts = Counter(finding.severity for finding in self.items)
+        return {severity: counts[severity] for severity in _ORDER}
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
         return {"counts": self.counts(), "findings": [asdict(finding) for finding in self.items]}
 
     def raise_if_bad(self) -> None:
-        """Raise `CheckFailed` where there are errors."""
+        """Raise `CheckFailed` if there are errors."""
         if self.errors:
             first, more = self.errors[0], len(self.errors) - 1
             where = f"video {first.video}: " if first.video else ""

@@ -1,8 +1,8 @@
-"""What made a corpus, when, from what."""
+"""How a corpus was made: by which function, when, and from which sources."""
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -15,72 +15,49 @@ _MOST_GENERATIONS = 8
 
 @dataclass(frozen=True)
 class Provenance:
-    """How a corpus came to be.
+    """How a corpus was made.
 
-    made_by: the verb or function, such as "simulate".
-    created: when, in UTC, as ISO 8601 to the second.
-    package_version: of polypcount.
-    sources: the files and folders that were read.
-    parameters: settings, as far as they decide the content; JSON values.
-    parents: provenance of the corpora it was selected or put together from, up to eight generations back.
+    Attributes:
+        made_by: The verb or function, such as "simulate".
+        created: When, in UTC, as ISO 8601 to the second.
+        package_version: Version of polypcount.
+        sources: The files and folders that were read.
+        parameters: Settings that decide the content; JSON values.
+        parents: Provenance of the corpora that it was made from, for up to eight generations.
     """
 
     made_by: str
     created: str
     package_version: str
     sources: tuple[str, ...] = ()
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: dict[str, Any] = field(default_factory=dict)
     parents: tuple["Provenance", ...] = ()
-
-    def __post_init__(self) -> None:
-        try:
-            plain = json.loads(json.dumps(dict(self.parameters), allow_nan=False))
-        except (TypeError, ValueError) as problem:
-            raise DataError(f"provenance: parameters must be JSON values: {problem}") from None
-        object.__setattr__(self, "parameters", plain)
-        object.__setattr__(self, "sources", tuple(self.sources))
-        object.__setattr__(self, "parents", tuple(_cut(parent, _MOST_GENERATIONS) for parent in self.parents))
 
     @classmethod
     def now(
         cls,
         made_by: str,
-        sources: tuple[str, ...] = (),
+        sources: Sequence[str] = (),
         parameters: Mapping[str, Any] | None = None,
-        parents: tuple["Provenance", ...] = (),
+        parents: Sequence["Provenance"] = (),
     ) -> "Provenance":
         """Provenance of something that this version makes at this moment."""
+        try:
+            text = json.dumps([list(sources), dict(parameters or {})], allow_nan=False, ensure_ascii=False)
+        except (TypeError, ValueError) as problem:
+            raise DataError(f"provenance: parameters must be JSON values: {problem}") from None
+        # File names that are not valid text have half characters, which cannot be saved.
+        plain_sources, plain_parameters = json.loads(text.encode("utf-8", "replace"))
         created = datetime.now(UTC).isoformat(timespec="seconds")
-        return cls(made_by, created, __version__, sources, dict(parameters or {}), parents)
+        ancestors = tuple(_cut(parent, _MOST_GENERATIONS) for parent in parents)
+        return cls(made_by, created, __version__, tuple(plain_sources), plain_parameters, ancestors)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
         return {**asdict(self), "sources": list(self.sources), "parents": [p.to_dict() for p in self.parents]}
 
-    @classmethod
-    def from_dict(cls, values: Any) -> "Provenance":
-        """The inverse of `to_dict`; anything else is a `DataError`."""
-        try:
-            made_by, created, package_version = values["made_by"], values["created"], values["package_version"]
-            sources, parameters, parents = values["sources"], values["parameters"], values["parents"]
-            well_formed = (
-                all(isinstance(text, str) for text in (made_by, created, package_version, *sources))
-                and isinstance(parameters, dict)
-                and isinstance(sources, list)
-                and isinstance(parents, list)
-            )
-        except (KeyError, TypeError) as problem:
-            raise DataError(f"the provenance lacks a part: {problem}") from None
-        if not well_formed:
-            raise DataError("the provenance has a value of the wrong type")
-        return cls(
-            made_by, created, package_version, tuple(sources), parameters, tuple(cls.from_dict(p) for p in parents)
-        )
-
 
 def _cut(provenance: Provenance, generations: int) -> Provenance:
-    """The same with no more ancestors than this, or a corpus selected a thousand times would carry a thousand."""
-    if generations == 0:
-        return dataclasses.replace(provenance, parents=()) if provenance.parents else provenance
-    kept = tuple(_cut(parent, generations - 1) for parent in provenance.parents)
-    return provenance if kept == provenance.parents else dataclasses.replace(provenance, parents=kept)
+    """The same with fewer ancestors. Otherwise a corpus selected a thousand times would have a thousand."""
+    parents = provenance.parents if generations else ()
+    return dataclasses.replace(provenance, parents=tuple(_cut(parent, generations - 1) for parent in parents))

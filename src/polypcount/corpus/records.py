@@ -1,4 +1,4 @@
-"""A video and a polyp: what is known of each, apart from boxes."""
+"""What is known about a video and about a polyp, apart from boxes."""
 
 import math
 import os
@@ -8,18 +8,24 @@ import numpy as np
 
 from polypcount.errors import DataError
 
+# Suffixes of the image files in a folder of frames.
+IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".tif", ".tiff", ".bmp"})
+
 
 @dataclass(frozen=True)
 class Video:
     """One recording.
 
-    id: unique in a corpus.
-    frame_count: its frames are numbered 0 .. frame_count - 1.
-    fps: frames per second; None where nobody knows, as for stills.
-    width, height: of its frames in pixels; None where nobody knows.
-    source: the video file or the folder of frames, as an absolute path; None for a video without pixels.
-    dataset, centre: where it comes from; empty where that has no name.
-    split: such as "train" or "val"; empty where the corpus is not split.
+    Attributes:
+        id: Unique in a corpus.
+        frame_count: Its frames are numbered 0 .. frame_count - 1.
+        fps: Frames per second; None if it is unknown, as for stills.
+        width: Width of its frames in pixels; None if it is unknown.
+        height: Height of its frames in pixels; None if it is unknown.
+        source: The video file or the folder of frames, as an absolute path; None for a video without pixels.
+        dataset: Name of the dataset, or empty.
+        centre: Name of the hospital, or empty.
+        split: Such as "train" or "val"; empty if the corpus is not split.
     """
 
     id: str
@@ -33,8 +39,6 @@ class Video:
     split: str = ""
 
     def __post_init__(self) -> None:
-        if not self.id:
-            raise DataError("video: the id must not be empty")
         _refuse_no_text(self, "id", "dataset", "centre", "split")
         _as_plain(self, int, "frame_count", "width", "height")
         _as_plain(self, float, "fps")
@@ -55,11 +59,12 @@ class Video:
 class Polyp:
     """One polyp of the patient.
 
-    id: unique in a corpus.
-    video: id of the video in which it was seen.
-    size_mm: largest diameter; None where nobody measured it.
-    site: part of the colon; empty where nobody wrote it down.
-    histology: class such as AD, HP, SSL, TSA; empty where there is none.
+    Attributes:
+        id: Unique in a corpus.
+        video: Id of the video in which it was seen.
+        size_mm: Largest diameter; None if it is unknown.
+        site: Part of the colon, or empty.
+        histology: Class such as AD, HP, SSL, TSA, or empty.
     """
 
     id: str
@@ -69,8 +74,6 @@ class Polyp:
     histology: str = ""
 
     def __post_init__(self) -> None:
-        if not self.id:
-            raise DataError("polyp: the id must not be empty")
         _refuse_no_text(self, "id", "site", "histology")
         _as_plain(self, float, "size_mm")
         if self.size_mm is not None and not (math.isfinite(self.size_mm) and self.size_mm >= 0):
@@ -78,14 +81,14 @@ class Polyp:
 
 
 def _as_plain(record: Video | Polyp, kind: type[int] | type[float], *names: str) -> None:
-    """Make numbers plain Python ones, whatever numpy or integer type they came as, so that equal records are equal."""
+    """Convert numpy numbers to plain Python ones, so that equal records are equal."""
     for name in names:
         value = getattr(record, name)
         if value is None and name != "frame_count":
             continue
         if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
             raise DataError(f"{_named(record)}: {name} must be a number, found {value!r}")
-        if kind is int and (not math.isfinite(value) or value != int(value)):
+        if kind is int and not value % 1 == 0:
             raise DataError(f"{_named(record)}: {name} must be whole, found {value}")
         object.__setattr__(record, name, kind(value))
 
@@ -94,6 +97,8 @@ def _refuse_no_text(record: Video | Polyp, *names: str) -> None:
     for name in names:
         if not isinstance(getattr(record, name), str):
             raise DataError(f"{_named(record)}: {name} must be a text, found {getattr(record, name)!r}")
+    if not record.id:
+        raise DataError(f"{_named(record)}: the id must not be empty")
 
 
 def _named(record: Video | Polyp) -> str:

@@ -14,13 +14,15 @@ from polypcount.errors import DataError
 class Tracklets:
     """One row per tracklet, and which tracklet each box belongs to. Built by `gather`, or by a linker.
 
-    video: int32[n], row in the corpus's videos.
-    start_frame, stop_frame: int32[n], it is seen from start_frame up to, not including, stop_frame.
-    box_count: int32[n], how many boxes it has.
-    polyp: int32[n], row in the corpus's polyps; -1 where its boxes name none, or not all the same one.
-    first: int64[n], where the tracklet begins in `order`.
-    order: int64[labelled boxes], rows of boxes; tracklet k owns `order[first[k]:first[k] + box_count[k]]`, by frame.
-    label: int32[boxes], tracklet of each box; -1 where it belongs to none.
+    Attributes:
+        video: int32[n], row in the corpus's videos.
+        start_frame: int32[n], frame of its first box.
+        stop_frame: int32[n], the frame after its last box.
+        box_count: int32[n], how many boxes it has.
+        polyp: int32[n], row in the corpus's polyps; -1 if its boxes name no polyp, or several.
+        first: int64[n], where the tracklet begins in `order`.
+        order: int64[labelled boxes], box rows: tracklet k owns `order[first[k]:first[k] + box_count[k]]`, by frame.
+        label: int32[boxes], tracklet of each box; -1 if it belongs to none.
     """
 
     video: Int32Column
@@ -46,7 +48,9 @@ class Tracklets:
     def gather(cls, boxes: Boxes, label: ArrayLike) -> "Tracklets":
         """Put the boxes that share a label into a tracklet.
 
-        label: [boxes], numbers 0 .. n - 1 without a hole, or -1 for a box of no tracklet.
+        Args:
+            boxes: In any order.
+            label: [boxes], all of the numbers 0 .. n - 1, or -1 for a box of no tracklet.
         """
         labels = int_column("tracklets", "label", label, minimum=-1)
         if len(labels) != len(boxes):

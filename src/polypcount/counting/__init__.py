@@ -1,11 +1,15 @@
-"""From a recording and boxes to the number of distinct polyps, and how sure it is."""
+"""From a recording and boxes to the number of distinct polyps, and how certain it is."""
 
-from polypcount.counting.count import count, count_procedure, count_with_detector, view_of
+from polypcount.counting.calibration import calibrate
+from polypcount.counting.count import count
 from polypcount.counting.counter import Counter
-from polypcount.counting.detector import Detector, load_detector
-from polypcount.counting.detector_settings import DetectorSettings
-from polypcount.counting.inputs import Procedure, open_procedure, read_procedure
-from polypcount.counting.point import CountingPoint
+from polypcount.counting.operating_points import (
+    OperatingPoints,
+    operating_point,
+    read_operating_points,
+    write_operating_points,
+)
+from polypcount.counting.recording import Recording, find_mask, open_recording
 from polypcount.counting.result import (
     CountedPolyp,
     CountedTracklet,
@@ -14,24 +18,24 @@ from polypcount.counting.result import (
     DoubtfulPair,
     Picture,
 )
+from polypcount.counting.settings import CountSettings
 
 __all__ = [
     "CountInterval",
     "CountReport",
+    "CountSettings",
     "CountedPolyp",
     "CountedTracklet",
     "Counter",
-    "CountingPoint",
-    "Detector",
-    "DetectorSettings",
     "DoubtfulPair",
+    "OperatingPoints",
     "Picture",
-    "Procedure",
+    "Recording",
+    "calibrate",
     "count",
-    "count_procedure",
-    "count_with_detector",
-    "load_detector",
-    "open_procedure",
-    "read_procedure",
-    "view_of",
+    "find_mask",
+    "open_recording",
+    "operating_point",
+    "read_operating_points",
+    "write_operating_points",
 ]

@@ -1,33 +1,38 @@
-"""Groups of tracklets, how often each two of them fall together, and what that says of the count.
+"""Which tracklets are one polyp, and how certain that is.
 
-The groups are found again and again: at operating points that were right for other procedures, and with vectors of
-resampled frames. So what is shown as uncertain is both how much is to be joined, which no recording tells by itself,
-and how much the frames of a tracklet disagree.
+The grouping is repeated: at values of the operating point that were right for other recordings, and with vectors of
+resampled frames. So the doubt covers two causes. How readily tracklets should be joined cannot be learned from the
+recording itself. And the frames of a tracklet may disagree.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polypcount.clustering import Scene
-from polypcount.counting.point import REPETITIONS, CountingPoint
+from polypcount.clustering import GroupingInput, OperatingPoint, group_into
+from polypcount.counting.evidence import Evidence
 from polypcount.counting.result import DoubtfulPair
 
-SHORTEST_SECONDS = 60
-_SURE = 0.05  # share of repetitions below which, or above the rest of which, there is no doubt worth showing
+REPETITIONS = 60
+_SURE = 0.05  # a doubt is shown if its share of repetitions is between this and 1 - this
+PolypRange = tuple[int, int | None]
 
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """Groups of n tracklets, and how sure they are.
+    """The groups of n tracklets, and how certain they are.
 
-    labels: int32[n], 0 .. groups - 1 in the order of first tracklets.
-    together: float32[n, n], share of repetitions in which two tracklets fall together.
-    repeated: int32[repetitions], groups in each.
-    low, high: of the count; see `interval`.
-    certainty: float64[groups]; see `certainty`.
-    pairs: decisions that change the count, most uncertain first.
+    Attributes:
+        labels: int32[n], groups 0, 1, ... in the order of their first tracklets.
+        together: float32[n, n], share of repetitions in which two tracklets are in one group.
+        repeated: int32[repetitions], number of groups in each.
+        low: Lower end of the interval; see `interval`.
+        high: Upper end of the interval.
+        certainty: float64[groups]; see `certainty`.
+        pairs: Decisions that change the count, most uncertain first.
+        unmet: Why the count lies outside the range that the user gave; empty if it does not.
     """
 
     labels: NDArray[np.int32]
@@ -37,71 +42,107 @@ class Decision:
     high: int
     certainty: NDArray[np.float64]
     pairs: tuple[DoubtfulPair, ...]
+    unmet: str = ""
 
 
 def decide(
-    vectors: NDArray[np.float32],
-    start_frame: NDArray[np.int64],
+    evidence: Sequence[Evidence],
+    together: NDArray[np.int64],
     duration: float,
-    cannot_link: NDArray[np.int64],
-    point: CountingPoint,
+    point: OperatingPoint,
+    polyp_range: PolypRange | None = None,
 ) -> Decision:
-    """Group the tracklets of one procedure.
+    """Group the tracklets of one recording.
 
-    vectors: float32[n, 1 + resamples, d], those of all frames first. start_frame: int64[n], rising.
-    duration: of the procedure in frames, see `duration_of`.
-    cannot_link: int64[m, 2], pairs seen in one frame.
+    Args:
+        evidence: Evidence of the tracklets, in time order.
+        together: int64[m, 2], rows of tracklets with boxes in one frame.
+        duration: Duration of the recording in frames; see `duration_frames`.
+        point: Method, parameters, and how they vary between recordings.
+        polyp_range: The fewest and the most polyps there can be.
     """
-    labels = groups_of(vectors[:, 0], start_frame, duration, cannot_link, point)
-    values = point.repeated_values()
-    repeated = np.zeros((REPETITIONS, len(labels)), np.int32)
-    draws = vectors.shape[1] - 1
-    for draw in range(min(draws, REPETITIONS)):
-        mine = slice(draw, None, draws)
-        scene = _scene(vectors[:, 1 + draw], start_frame, duration, cannot_link, point)
-        repeated[mine] = point.labels_at(scene, values[mine])
+    if not evidence:
+        none, unmet = np.empty(0, np.int32), _unmet(evidence, 0, polyp_range)
+        return Decision(none, np.empty((0, 0), np.float32), none, 0, 0, np.empty(0), (), unmet)
+    labels = group(evidence, together, duration, point, polyp_range)
+    count = len(np.unique(labels))
+    repeated = _repeat(evidence, together, duration, point, polyp_range)
     counts = np.array([len(np.unique(row)) for row in repeated], np.int32)
-    together = np.zeros((len(labels), len(labels)), np.float32)
+    share = np.zeros((len(labels), len(labels)), np.float32)
     for row in repeated:
-        together += row[:, None] == row
-    together /= REPETITIONS
-    low, high = interval(counts, len(np.unique(labels)), point.level)
-    return Decision(labels, together, counts, low, high, certainty(labels, repeated), doubtful_pairs(labels, together))
+        share += row[:, None] == row
+    share /= REPETITIONS
+    low, high = interval(counts, count, point.level)
+    unmet = _unmet(evidence, count, polyp_range)
+    return Decision(labels, share, counts, low, high, certainty(labels, repeated), doubtful_pairs(labels, share), unmet)
 
 
-def duration_of(frame_count: int, fps: float | None) -> float:
-    """What time between tracklets is a share of: the recording, in frames, but at least a minute.
-
-    Otherwise seconds between two tracklets of a clip would count like the ends of a procedure. Without a frame rate,
-    as of a folder of stills, nothing tells what a minute is.
-    """
-    return max(float(frame_count), SHORTEST_SECONDS * fps if fps else 1.0)
-
-
-def groups_of(
-    vectors: NDArray[np.float32],
-    start_frame: NDArray[np.int64],
+def group(
+    evidence: Sequence[Evidence],
+    together: NDArray[np.int64],
     duration: float,
-    cannot_link: NDArray[np.int64],
-    point: CountingPoint,
+    point: OperatingPoint,
+    polyp_range: PolypRange | None = None,
 ) -> NDArray[np.int32]:
-    """int32[n], the group of each tracklet at the operating point itself. vectors: float32[n, d]."""
-    return point.build().group(_scene(vectors, start_frame, duration, cannot_link, point)).labels
+    """The group of each tracklet at the operating point itself, int32[n]; arguments as for `decide`."""
+    return _group_at(_input(evidence, together, duration, point), point, polyp_range)
 
 
-def _scene(
-    vectors: NDArray[np.float32],
-    start_frame: NDArray[np.int64],
+def _group_at(tracklets: GroupingInput, point: OperatingPoint, polyp_range: PolypRange | None) -> NDArray[np.int32]:
+    if polyp_range is not None:
+        return group_into(point, tracklets, *polyp_range)[0]
+    return point.build().group(tracklets).labels
+
+
+def _repeat(
+    evidence: Sequence[Evidence],
+    together: NDArray[np.int64],
     duration: float,
-    cannot_link: NDArray[np.int64],
-    point: CountingPoint,
-) -> Scene:
-    pairs = cannot_link if point.cannot_link else None
-    return Scene.of(vectors, start_frame, pairs, duration=duration)
+    point: OperatingPoint,
+    polyp_range: PolypRange | None,
+) -> NDArray[np.int32]:
+    """Groups of each repetition, int32[REPETITIONS, n]."""
+    values = point.repeated_values(REPETITIONS)
+    repeated = np.zeros((REPETITIONS, len(evidence)), np.int32)
+    draws = min(len(evidence[0].vectors) - 1, REPETITIONS)
+    for draw in range(draws):
+        tracklets = _input(evidence, together, duration, point, 1 + draw)
+        if polyp_range is None:
+            repeated[draw::draws] = point.labels_at(tracklets, values[draw::draws])
+            continue
+        for row in range(draw, REPETITIONS, draws):
+            varied = {**point.parameters, point.varied: float(values[row])}
+            repeated[row] = _group_at(tracklets, point.model_copy(update={"parameters": varied}), polyp_range)
+    return repeated
+
+
+def _input(
+    evidence: Sequence[Evidence], together: NDArray[np.int64], duration: float, point: OperatingPoint, draw: int = 0
+) -> GroupingInput:
+    vectors = np.stack([one.vectors[draw] for one in evidence])
+    start = np.array([one.start_frame for one in evidence], np.int64)
+    return GroupingInput.of(vectors, start, together if point.cannot_link else None, duration=duration)
+
+
+def _unmet(evidence: Sequence[Evidence], count: int, polyp_range: PolypRange | None) -> str:
+    """Why the count lies outside the range that the user gave; empty if it does not."""
+    if polyp_range is None:
+        return ""
+    fewest, most = polyp_range
+    if count < fewest:
+        few = len(evidence) < fewest
+        reason = f"there are {len(evidence)} tracklets" if few else "the method gives no such grouping"
+        return f"The count should be at least {fewest}, but {reason}; {count} is the nearest."
+    if most is not None and count > most:
+        return (
+            f"The count should be at most {most}, but tracklets with boxes in one frame are different polyps, or the "
+            f"method gives no such grouping; {count} is the nearest."
+        )
+    return ""
 
 
 def interval(counts: NDArray[np.int32], count: int, level: float) -> tuple[int, int]:
-    """Between the quantiles (1 - level) / 2 and (1 + level) / 2 of the repeated counts; never without the count."""
+    """The quantiles (1 - level) / 2 and (1 + level) / 2 of the repeated counts, widened to hold the count."""
     if not len(counts):
         return count, count
     low = int(np.quantile(counts, (1 - level) / 2, method="lower"))
@@ -110,37 +151,40 @@ def interval(counts: NDArray[np.int32], count: int, level: float) -> tuple[int, 
 
 
 def certainty(labels: NDArray[np.int32], repeated: NDArray[np.int32]) -> NDArray[np.float64]:
-    """float64[groups], mean over repetitions of the largest Jaccard overlap that one of their groups has with it."""
-    found = np.zeros((len(repeated), len(np.unique(labels))))
+    """How often each group comes out again, float64[groups].
+
+    For each group: the mean over repetitions of its largest Jaccard overlap with a group of the repetition.
+    """
+    overlap = np.zeros((len(repeated), len(np.unique(labels))))
     for row, groups in enumerate(repeated):
-        shared = np.zeros((found.shape[1], int(groups.max(initial=-1)) + 1))
+        shared = np.zeros((overlap.shape[1], int(groups.max(initial=-1)) + 1))
         np.add.at(shared, (labels, groups), 1)
         either = shared.sum(axis=1, keepdims=True) + shared.sum(axis=0) - shared
-        found[row] = (shared / np.maximum(either, 1)).max(axis=1, initial=0)
-    return np.asarray(found.mean(axis=0))
+        overlap[row] = (shared / np.maximum(either, 1)).max(axis=1, initial=0)
+    return np.asarray(overlap.mean(axis=0))
 
 
 def doubtful_pairs(labels: NDArray[np.int32], together: NDArray[np.float32]) -> tuple[DoubtfulPair, ...]:
     """One pair of tracklets for each decision that changes the count, most uncertain first.
 
-    Two groups may be one: the pair across them that falls together most often. A group may be two: the weakest link of
-    the strongest chain through it (the lowest edge of its maximum spanning tree), at which it would fall apart.
+    For two groups that may be one polyp: the pair, with a tracklet from each, that is in one group most often. For a
+    group that may be two polyps: the lowest edge of its maximum spanning tree, where the group would split.
     """
-    found = []
+    pairs = []
     groups = int(labels.max(initial=-1)) + 1
-    members = [np.flatnonzero(labels == group) for group in range(groups)]
+    members = [np.flatnonzero(labels == number) for number in range(groups)]
     for first in range(groups):
         for second in range(first + 1, groups):
             block = together[np.ix_(members[first], members[second])]
             if (share := float(block.max())) > _SURE:
                 row, column = divmod(int(block.argmax()), block.shape[1])
-                found.append(_pair(members[first][row], members[second][column], share, one_polyp=False))
-    for mine in members:
-        if len(mine) > 1:
-            row, column, share = _weakest_link(together[np.ix_(mine, mine)])
+                pairs.append(_pair(members[first][row], members[second][column], share, one_polyp=False))
+    for group in members:
+        if len(group) > 1:
+            row, column, share = _weakest_link(together[np.ix_(group, group)])
             if share < 1 - _SURE:
-                found.append(_pair(mine[row], mine[column], share, one_polyp=True))
-    return tuple(sorted(found, key=lambda pair: (-pair.uncertainty, pair.first, pair.second)))
+                pairs.append(_pair(group[row], group[column], share, one_polyp=True))
+    return tuple(sorted(pairs, key=lambda pair: (-pair.uncertainty, pair.first, pair.second)))
 
 
 def _pair(one: np.int64, other: np.int64, share: float, *, one_polyp: bool) -> DoubtfulPair:

@@ -1,4 +1,4 @@
-"""Where the looks of a tracklet change at once, as where a tracker went over to another polyp."""
+"""Where the appearance of a tracklet changes suddenly, because a tracker jumped to another polyp."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -6,26 +6,30 @@ from numpy.typing import NDArray
 from polypcount.encoder import Encoder
 
 WINDOW = 4  # looked-at frames on either side: one alone may be blurred or covered
-# A polyp behind a fold changes its looks too, so only what leaves no doubt is split. Of 804 simulated tracklets of one
-# polyp none is; of tracklets joined from two polyps, 42 % of stills and 6 % of drawn ones, which look more alike
-# (benchmarks/count_accuracy.py --jumps).
+# A polyp behind a fold changes its appearance too, so only clear cases are split. Of 1,149 simulated tracklets of one
+# polyp, 2 are split. Of tracklets joined from two polyps, 36 % are split if the polyps come from stills, and 9 % if
+# they are drawn, since drawn polyps are more similar (benchmarks/count_accuracy.py --jumps).
 SPLIT_BELOW = 0.5
 
 
 def jumps(features: NDArray[np.float32], encoder: Encoder, below: float | None = None) -> list[int]:
-    """Frames before which a tracklet is to be split, rising; none for most.
+    """Where a tracklet is split: frames that begin a new part, rising; none for most tracklets.
 
-    A tracklet is split where the cosine between the vector of the `WINDOW` frames before and that of the `WINDOW`
-    frames after is lowest, if it is less than `below`, `SPLIT_BELOW` where not given; and so is each part again.
+    For each possible cut, the vector of the `WINDOW` frames before it is compared with that of the `WINDOW` frames
+    after it. A tracklet is split at the lowest cosine, if that is less than `below`. Then each part is split by the
+    same rule.
 
-    features: float32[t, f] of the frames that were looked at, in time order.
+    Args:
+        features: float32[t, f], frame features of the looked-at frames, in time order.
+        encoder: Computes the vectors.
+        below: Highest cosine of a split; `SPLIT_BELOW` by default.
     """
     if len(features) < 2 * WINDOW:
         return []
     every = np.lib.stride_tricks.sliding_window_view(features, WINDOW, axis=0).transpose(0, 2, 1)
     vectors = encoder.encode_sequences(np.ascontiguousarray(every), np.ones(every.shape[:2], bool)).astype(np.float64)
     vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-    alike = (vectors[:-WINDOW] * vectors[WINDOW:]).sum(axis=1)  # of the cut before frame WINDOW, WINDOW + 1, ...
+    alike = (vectors[:-WINDOW] * vectors[WINDOW:]).sum(axis=1)  # cosine at the cut before frame WINDOW, WINDOW + 1, ...
     return _cuts(alike, 0, len(features), SPLIT_BELOW if below is None else below)
 
 

@@ -1,4 +1,4 @@
-"""What counting a procedure gives: the number, how sure it is, and what it rests on."""
+"""The result of a count: the number of polyps, how certain it is, and what it rests on."""
 
 import os
 from collections.abc import Mapping
@@ -10,10 +10,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from polypcount.corpus import Boxes, Polyp, Provenance, Video
+from polypcount.corpus import Boxes, Embeddings, Polyp, Provenance, Video
 from polypcount.errors import DataError
+from polypcount.video import FrameMask
 
-# Who writes files: a room that comes after this one, so it is known by name alone.
+# The function is in a room above this one, so it is loaded by its name when it is needed.
 _WRITER = "polypcount.report:write_report"
 Doubt = Literal["one?", "two?"]
 
@@ -22,11 +23,13 @@ Doubt = Literal["one?", "two?"]
 class Picture:
     """A part of a frame, or a whole one, as a JPEG.
 
-    frame: index of the frame.
-    jpeg: the file's bytes.
-    width, height: pixels of the JPEG.
-    xyxy: the box in pixels of the JPEG.
-    quality: 0 to 1, how well the polyp is to be seen; see `quality.py`.
+    Attributes:
+        frame: Index of the frame.
+        jpeg: The bytes of the file.
+        width: Width of the JPEG in pixels.
+        height: Height of the JPEG in pixels.
+        xyxy: The box in pixels of the JPEG.
+        quality: 0 to 1, how well the polyp can be seen; see `counting.pictures.quality`.
     """
 
     frame: int
@@ -41,11 +44,13 @@ class Picture:
 class CountedTracklet:
     """One tracklet that was counted.
 
-    start_frame, stop_frame: it is seen from start_frame up to, not including, stop_frame.
-    box_count: how many boxes it has.
-    polyp: number of the polyp that it was put to, 1, 2, ...
-    views: pictures of the box and a little around it, over time; none where pictures were not wanted.
-    whole: its best frame as a whole; None likewise.
+    Attributes:
+        start_frame: First frame.
+        stop_frame: The frame after the last one.
+        box_count: How many boxes it has.
+        polyp: Number of its polyp: 1, 2, ...
+        views: Pictures of the box and a little around it, over time; none without pictures.
+        whole: Its best frame as a whole; None without pictures.
     """
 
     start_frame: int
@@ -60,10 +65,11 @@ class CountedTracklet:
 class CountedPolyp:
     """One polyp.
 
-    number: 1, 2, ... in the order in which they are first seen.
-    tracklets: rows in the report's tracklets, in time order.
-    certainty: 0 to 1, how much of this group comes out again: the mean over the repetitions of the largest overlap
-        (Jaccard: shared tracklets / tracklets of either) that one of their groups has with it.
+    Attributes:
+        number: 1, 2, ... in the order in which polyps are first seen.
+        tracklets: Rows in the report's tracklets, in time order.
+        certainty: 0 to 1, how much of this group comes out again. It is the mean over the repetitions of the largest
+            Jaccard overlap (shared tracklets / tracklets of either) of this group with a group of the repetition.
     """
 
     number: int
@@ -73,11 +79,13 @@ class CountedPolyp:
 
 @dataclass(frozen=True)
 class DoubtfulPair:
-    """Two tracklets about which the repetitions do not agree, standing for a decision that changes the count.
+    """Two tracklets about which the repetitions disagree; they stand for a decision that changes the count.
 
-    first, second: rows in the report's tracklets, first < second.
-    together: 0 to 1, the share of repetitions in which they are one polyp.
-    doubt: "one?" where they were counted as two polyps and may be one; "two?" where it is the other way round.
+    Attributes:
+        first: Row in the report's tracklets.
+        second: Row in the report's tracklets, above `first`.
+        together: 0 to 1, the share of repetitions in which they are one polyp.
+        doubt: "one?" if they were counted as two polyps and may be one; "two?" if they were counted as one.
     """
 
     first: int
@@ -87,7 +95,7 @@ class DoubtfulPair:
 
     @property
     def uncertainty(self) -> float:
-        """1 where half of the repetitions say so, 0 where all agree: 1 - abs(2 * together - 1)."""
+        """1 if half of the repetitions join the pair, 0 if all agree: 1 - abs(2 * together - 1)."""
         return 1 - abs(2 * self.together - 1)
 
 
@@ -95,8 +103,11 @@ class DoubtfulPair:
 class CountInterval:
     """From low to high, both included.
 
-    level: share of procedures whose true count such an interval is meant to hold.
-    meaning: the same in words, with what it was measured on.
+    Attributes:
+        low: Smallest count.
+        high: Largest count.
+        level: Share of recordings whose true count such an interval should hold.
+        meaning: The same in words, with what it was measured on.
     """
 
     low: int
@@ -107,20 +118,25 @@ class CountInterval:
 
 @dataclass(frozen=True, eq=False)
 class CountReport:
-    """The polyps of one procedure.
+    """The polyps of one recording.
 
-    video: the recording; its frame_count is what was counted over, its id is what the report calls it.
-    interval: of the count.
-    polyps, tracklets: what was counted; tracklets are in time order.
-    together: float32[n, n], for every two tracklets the share of repetitions in which they are one polyp.
-    pairs: decisions that change the count, most uncertain first.
-    repeated: int32[repetitions], the count of each repetition.
-    boxes: all boxes of the recording, video row 0; None where they were not kept, as in live counting.
-    tracklet: int32[boxes], row in tracklets, -1 for a box that was not counted.
-    left_out: how many tracklets were too short to count.
-    retired: polyps of a stream of days, seen so long ago that nothing but their number is kept; 0 otherwise.
-    seconds: where the time went, by step: decode, crop, embed, group, ...
-    remarks: what a reader should know, a sentence each.
+    Attributes:
+        video: The recording; its id is what the report calls it.
+        interval: Interval of the count.
+        polyps: The polyps, in the order in which they are first seen.
+        tracklets: The tracklets that were counted, in time order.
+        together: float32[n, n], for every two tracklets the share of repetitions in which they are one polyp.
+        pairs: Decisions that change the count, most uncertain first.
+        repeated: int32[repetitions], the count of each repetition.
+        provenance: How the count was made.
+        boxes: All boxes of the recording, video row 0; None where they were not kept, as in live counting.
+        tracklet: int32[boxes], row in tracklets, -1 for a box that was not counted.
+        left_out: How many tracklets were too short to count.
+        retired: Number of polyps of a long stream that are counted but have no tracklets left; 0 otherwise.
+        seconds: Time spent, by step: decode, crop, embed, group, ...
+        remarks: What a reader should know, a sentence each.
+        mask: What is blacked out in the pictures, and must be in any further ones; None for nothing.
+        embeddings: The vector of each tracklet and of its frames that were looked at, in the order of the tracklets.
     """
 
     video: Video
@@ -137,6 +153,8 @@ class CountReport:
     retired: int = 0
     seconds: Mapping[str, float] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
+    mask: FrameMask | None = None
+    embeddings: Embeddings | None = None
 
     def __post_init__(self) -> None:
         n = len(self.tracklets)
@@ -152,7 +170,7 @@ class CountReport:
         return len(self.polyps) + self.retired
 
     def visible_frames(self, polyp: CountedPolyp) -> int:
-        """In how many frames it has a box: those of its tracklets, which never share a frame."""
+        """In how many frames a polyp has a box; its tracklets never share a frame."""
         return sum(self.tracklets[row].box_count for row in polyp.tracklets)
 
     def seconds_of(self, frames: int) -> float | None:
@@ -160,22 +178,22 @@ class CountReport:
         return None if self.video.fps is None else frames / self.video.fps
 
     def polyp_of_boxes(self) -> NDArray[np.int32]:
-        """int32[boxes], number of each box's polyp less 1, -1 for a box that was not counted; needs boxes."""
+        """The polyp of each box, int32[boxes]: its number minus 1, or -1 for a box that was not counted."""
         if self.boxes is None or self.tracklet is None:
-            raise DataError("the boxes of this count were not kept: count the recording as a file to have them")
+            raise DataError("the boxes of this count were not kept; count the recording as a file to have them")
         numbers = np.array([tracklet.polyp - 1 for tracklet in self.tracklets] + [-1], np.int32)
         return numbers[self.tracklet]
 
     def counted_boxes(self) -> tuple[Boxes, tuple[Polyp, ...]]:
-        """The boxes with the polyps that were counted in place of any that they came with, and those polyps."""
+        """The boxes with the polyps that were counted, and these polyps."""
         polyp = self.polyp_of_boxes()
         assert self.boxes is not None
         boxes = self.boxes
-        found = Boxes(boxes.video, boxes.frame, boxes.xyxy, boxes.score, polyp, boxes.track)
-        return found, tuple(Polyp(f"{self.video.id}-{each.number}", self.video.id) for each in self.polyps)
+        counted = Boxes(boxes.video, boxes.frame, boxes.xyxy, boxes.score, polyp, boxes.track)
+        return counted, tuple(Polyp(f"{self.video.id}-{each.number}", self.video.id) for each in self.polyps)
 
-    def save(self, folder: str | os.PathLike[str], **wanted: Any) -> Path:
+    def save(self, folder: str | os.PathLike[str], **options: Any) -> Path:
         """Write report.html, count.json, polyps.csv and tracklets.csv; see `polypcount.report.write_report`."""
         module, _, name = _WRITER.partition(":")
-        written: Path = getattr(import_module(module), name)(self, folder, **wanted)
+        written: Path = getattr(import_module(module), name)(self, folder, **options)
         return written

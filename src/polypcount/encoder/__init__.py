@@ -6,7 +6,7 @@ The names that need torch are loaded when they are first used.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from polypcount.encoder.bundle import bundled_folder, keep_counting_point, make_bundle, operating_points
+from polypcount.encoder.bundle import bundled_folder, make_bundle
 from polypcount.encoder.embed import embed
 from polypcount.encoder.folder import load_encoder, load_torch, save_encoder
 from polypcount.encoder.runtime import Encoder
@@ -38,13 +38,11 @@ __all__ = [
     "TrackletEncoder",
     "bundled_folder",
     "embed",
-    "keep_counting_point",
     "load_backbone",
     "load_encoder",
     "load_torch",
     "make_bundle",
     "new_encoder",
-    "operating_points",
     "save_encoder",
     "standardised_encoder",
 ]

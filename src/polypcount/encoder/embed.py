@@ -1,24 +1,25 @@
-"""From tracklets to vectors: crops, features of frames, one vector for each tracklet."""
+"""From tracklets to vectors: crops, frame features, one vector for each tracklet."""
 
 import os
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polypcount.corpus import Corpus, Embeddings, Provenance, Tracklets
-from polypcount.encoder.features import Features, KeptFeatures, make_folder
+from polypcount.corpus import Corpus, Embeddings, FrameVectors, Provenance, Tracklets
+from polypcount.encoder.features import KeptFeatures
 from polypcount.encoder.runtime import Encoder
 from polypcount.errors import DataError
-from polypcount.machine import available_cores
-from polypcount.places import cache_folder
 from polypcount.progress import Progress, no_progress
+from polypcount.storage import cache_folder
+from polypcount.tracking import evenly, looked_at
 from polypcount.video.opening import existing_source
 from polypcount.video.store_build import parts_of
-from polypcount.video.store_part import crops_of, open_part
 
+# With a stride: all boxes of a tracklet are used if the stride would leave fewer than the first number, and never more
+# boxes than the second. The cost of a sequence grows with the square of its length.
+_LEAST, _MOST = 8, 1000
 _TRACKLETS_AT_ONCE, _FRAMES_AT_ONCE = 32, 4096
 
 
@@ -27,125 +28,104 @@ def embed(
     tracklets: Tracklets,
     encoder: Encoder,
     *,
-    stride: int = 4,
-    least: int = 8,
-    most: int = 1000,
+    stride: int | None = None,
     min_frames: int = 0,
+    frames: bool = False,
     cache: str | os.PathLike[str] | None = None,
     progress: Progress = no_progress,
 ) -> Embeddings:
-    """One vector for each tracklet.
+    """One vector for each tracklet. Memory does not grow with the number of tracklets, apart from their vectors.
 
-    Of a tracklet every `stride`-th box is looked at, or every box where that would be fewer than `least`. Where it
-    would be more than `most`, so many are taken at even distances, since the cost of a sequence grows with its square.
-
-    tracklets: of `corpus.boxes`. min_frames: tracklets of fewer boxes are left out.
-    cache: folder in which features of frames are kept, so that an interrupted run goes on, and a second one or another
-        sequence model costs little; the user's cache folder, if not given. progress: counts crops.
-    With the engine `openvino-int8` the encoder is calibrated first, with crops from all over what is looked at; the
-    provenance tells what it cost. Memory does not grow with the number of tracklets, apart from their vectors.
+    Args:
+        corpus: Videos and boxes.
+        tracklets: Tracklets of `corpus.boxes`.
+        encoder: Computes the vectors.
+        stride: None for the same looked-at boxes as in counting, see `tracking.looked_at`. 4 for the paper's rule:
+            every 4th box, or every box if that would be fewer than 8; at most 1,000, evenly spaced.
+        min_frames: Tracklets of fewer boxes are left out.
+        frames: Whether to keep the frame vectors of the looked-at frames too, each encoded as a tracklet of one frame.
+            Not possible with a stride.
+        cache: Folder for frame features. With it, an interrupted run continues, and a second run or another sequence
+            model costs little. By default inside `cache_folder()`.
+        progress: Counts crops.
     """
-    if stride < 1 or least < 1 or most < least or min_frames < 0:
+    if (stride is not None and stride < 1) or min_frames < 0:
+        raise DataError(f"stride must be at least 1 and min_frames at least 0, found {stride} and {min_frames}")
+    if frames and stride is not None:
         raise DataError(
-            "stride and least must be at least 1, most at least as many as least, and min_frames at least 0, "
-            f"found {stride}, {least}, {most} and {min_frames}"
+            "vectors of frames are those of the boxes that counting looks at, without a stride", mend="stride"
         )
-    kept = _long_enough(corpus, tracklets, min_frames)
-    # What cannot go well is to be known before the work, not after it.
-    Embeddings.gather(corpus, kept, np.zeros((len(kept), 1), np.float32))
-    for row in np.unique(kept.video).tolist():
-        existing_source(corpus.videos[row])
-    looked_at = [_looked_at(kept.rows(k), stride, least, most) for k in range(len(kept))]
+    chosen = _long_enough(corpus, tracklets, min_frames)
+    # Bad input is refused before the work.
+    Embeddings.gather(corpus, chosen, np.zeros((len(chosen), 1), np.float32))
+    for video in np.unique(chosen.video).tolist():
+        existing_source(corpus.videos[video])
     folder = cache_folder() / "features" if cache is None else Path(cache)
-    make_folder(folder)
-    if encoder.needs_calibration and looked_at:
-        encoder = _calibrated(corpus, np.unique(np.concatenate(looked_at)), encoder, cache)
-    vectors = np.empty((len(kept), encoder.spec.d), np.float32)
-    total, done = sum(map(len, looked_at)), 0
-    for video in np.unique(kept.video).tolist():
-        mine = np.flatnonzero(kept.video == video)
-        rows = np.unique(np.concatenate([looked_at[k] for k in mine]))
+
+    boxes = [_looked_at(chosen.rows(k), stride) for k in range(len(chosen))]
+    starts = np.cumsum([0, *map(len, boxes)])  # of each tracklet in the vectors of frames
+    vectors = np.empty((len(chosen), encoder.spec.d), np.float32)
+    frame_vectors = np.empty((starts[-1] if frames else 0, encoder.spec.d), np.float32)
+    done = 0
+    for video in np.unique(chosen.video).tolist():
+        members = np.flatnonzero(chosen.video == video)
+        rows = np.unique(np.concatenate([boxes[k] for k in members]))
         parts = parts_of(corpus, rows, encoder.spec.preprocessing.crop)
         features = KeptFeatures.of_parts(parts, encoder, folder)
         for count in features.make(parts, encoder):
             done += count
-            progress(done, total)
-        _encode_tracklets([np.searchsorted(rows, looked_at[k]) for k in mine], mine, features, encoder, vectors)
-    return Embeddings.gather(
-        corpus,
-        kept,
-        vectors,
-        encoder.fingerprint,
-        Provenance.now(
-            "embed",
-            parameters={
-                "corpus": corpus.content_hash,
-                "encoder": encoder.fingerprint,
-                "engine": encoder.engine,
-                "calibration": asdict(encoder.calibration) if encoder.calibration else None,
-                "stride": stride,
-                "least": least,
-                "most": most,
-                "min_frames": min_frames,
-            },
-            parents=(corpus.provenance,),
-        ),
-    )
+            progress(done, int(starts[-1]))
+        places = [np.searchsorted(rows, boxes[k]) for k in members]
+        vectors[members] = _tracklet_vectors(places, features, encoder)
+        for k, place in zip(members, places, strict=True) if frames else ():
+            alone = features.take(place)[:, None]
+            frame_vectors[starts[k] : starts[k + 1]] = encoder.encode_sequences(alone, np.ones(alone.shape[:2], bool))
+    parameters = {
+        "corpus": corpus.content_hash,
+        "encoder": encoder.fingerprint,
+        "engine": encoder.engine,
+        "looked_at": "count" if stride is None else stride,
+        "min_frames": min_frames,
+    }
+    provenance = Provenance.now("embed", parameters=parameters, parents=(corpus.provenance,))
+    of_frames = None
+    if frames:
+        tracklet = np.repeat(np.arange(len(chosen)), np.diff(starts))
+        frame = corpus.boxes.frame[np.concatenate([np.empty(0, np.int64), *boxes])]
+        of_frames = FrameVectors(tracklet, frame, frame_vectors)
+    return Embeddings.gather(corpus, chosen, vectors, encoder.fingerprint, provenance, of_frames)
 
 
 def _long_enough(corpus: Corpus, tracklets: Tracklets, min_frames: int) -> Tracklets:
     keep = tracklets.box_count >= min_frames
     if keep.all():
         return tracklets
-    now = np.append(np.where(keep, np.cumsum(keep) - 1, -1), -1)  # the last for boxes of no tracklet
-    return Tracklets.gather(corpus.boxes, now[tracklets.label])
+    new_row = np.append(np.where(keep, np.cumsum(keep) - 1, -1), -1)  # the last is for boxes of no tracklet
+    return Tracklets.gather(corpus.boxes, new_row[tracklets.label])
 
 
-def _calibrated(
-    corpus: Corpus, rows: NDArray[np.int64], encoder: Encoder, cache: str | os.PathLike[str] | None
-) -> Encoder:
-    """The encoder in int8, calibrated with crops at even distances among these rows."""
-    from polypcount.encoder.int8 import MOST_CROPS, calibrated
-
-    chosen = rows[evenly(len(rows), MOST_CROPS)]
-    parts = parts_of(corpus, chosen, encoder.spec.preprocessing.crop)
-
-    def cut() -> NDArray[np.uint8]:
-        return np.stack([crop for part in parts for crop in crops_of(part, open_part(part, available_cores()))])
-
-    folder = (cache_folder() if cache is None else Path(cache)) / "int8"
-    return calibrated(encoder, cut, [part.key for part in parts], folder)
+def _looked_at(rows: NDArray[np.int64], stride: int | None) -> NDArray[np.int64]:
+    if stride is None:
+        return looked_at(rows)
+    strided = rows[::stride] if -(-len(rows) // stride) >= _LEAST else rows
+    return strided[evenly(len(strided), _MOST)]
 
 
-def _looked_at(rows: NDArray[np.int64], stride: int, least: int, most: int) -> NDArray[np.int64]:
-    chosen = rows[::stride] if -(-len(rows) // stride) >= least else rows
-    return chosen[evenly(len(chosen), most)]
-
-
-def evenly(count: int, most: int) -> NDArray[np.int64]:
-    """At most so many of the numbers 0 .. count - 1, at even distances."""
-    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.int64))
-
-
-def _encode_tracklets(
-    places: Sequence[NDArray[np.int64]],
-    tracklets: NDArray[np.int64],
-    features: KeptFeatures,
-    encoder: Encoder,
-    vectors: Features,
-) -> None:
-    """Fill in the vectors of some tracklets. places: for each, its frames as rows of `features`."""
-    order = np.argsort([len(place) for place in places], kind="stable")  # equally long ones need no padding
+def _tracklet_vectors(
+    places: Sequence[NDArray[np.int64]], features: KeptFeatures, encoder: Encoder
+) -> NDArray[np.float32]:
+    """float32[n, d], a vector for each tracklet; `places` are its frames as rows of `features`."""
+    vectors = np.empty((len(places), encoder.spec.d), np.float32)
+    order = np.argsort([len(place) for place in places], kind="stable")  # equal lengths need no padding
     start = 0
     while start < len(order):
-        chosen = order[start : start + _TRACKLETS_AT_ONCE]
-        while len(chosen) > 1 and len(places[chosen[-1]]) * len(chosen) > _FRAMES_AT_ONCE:
-            chosen = chosen[: len(chosen) // 2]
-        start += len(chosen)
-        longest = len(places[chosen[-1]])
-        batch = np.zeros((len(chosen), longest, features.feature_size), np.float32)
-        mask = np.zeros((len(chosen), longest), bool)
-        for row, k in enumerate(chosen):
-            batch[row, : len(places[k])] = features.take(places[k])
-            mask[row, : len(places[k])] = True
-        vectors[tracklets[chosen]] = encoder.encode_sequences(batch, mask)
+        batch = order[start : start + _TRACKLETS_AT_ONCE]
+        while len(batch) > 1 and len(places[batch[-1]]) * len(batch) > _FRAMES_AT_ONCE:
+            batch = batch[: len(batch) // 2]
+        start += len(batch)
+        lengths = np.array([len(places[k]) for k in batch])
+        mask = np.arange(lengths[-1]) < lengths[:, None]
+        padded = np.zeros((*mask.shape, features.feature_size), np.float32)
+        padded[mask] = features.take(np.concatenate([places[k] for k in batch]))
+        vectors[batch] = encoder.encode_sequences(padded, mask)
+    return vectors

@@ -1,4 +1,4 @@
-"""The engine `openvino`: the same ONNX models through OpenVINO on the processor, in 32 bits."""
+"""The engine `openvino`: the same ONNX models through OpenVINO on the processor."""
 
 import threading
 from typing import Any
@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polypcount.encoder.engines import (
+    FrameModel,
+    ModelShapes,
     SequenceModel,
-    Shapes,
     frame_shapes,
     refuse_other_model,
     sequence_shapes,
@@ -18,55 +19,29 @@ from polypcount.errors import FileError
 from polypcount.machine import available_cores
 from polypcount.offline import import_offline
 
-# What a layer gives to the next stays in the cache of the processor.
+# Few enough that the output of each layer stays in the processor's cache.
 _CROPS_AT_ONCE = 8
 
 
-class OpenVinoFrames:
-    """A frame model that takes crops as they are: pixels become numbers inside the compiled graph.
+def open_frames(content: bytes, source: object, spec: EncoderSpec, threads: int | None) -> FrameModel:
+    """The frame model of an ONNX file; `source` is its name, for messages."""
+    network = _taking_pixels(_read_network(content, source, frame_shapes(spec)), spec.preprocessing)
+    infer = _compiled(network, threads)
 
-    Args:
-        network: an `openvino.Model`, normalised images float32[n, 3, size, size] -> features.
-        preprocessing: mean and std.
-        threads: for each call; all available cores if not given.
-    """
+    def frames(crops: NDArray[np.uint8]) -> NDArray[np.float32]:
+        batches = np.split(np.ascontiguousarray(crops), range(_CROPS_AT_ONCE, len(crops), _CROPS_AT_ONCE))
+        return np.concatenate([infer([batch]) for batch in batches])
 
-    def __init__(self, network: Any, preprocessing: Preprocessing, threads: int | None) -> None:
-        self.network = network
-        self.preprocessing = preprocessing
-        self.threads = threads
-        self._request = compiled(_taking_pixels(network, preprocessing), threads).create_infer_request()
-        self._one_at_a_time = threading.Lock()
-
-    def __call__(self, crops: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """Crops uint8[n, size, size, 3], red first -> features float32[n, f]."""
-        parts = []
-        for start in range(0, len(crops), _CROPS_AT_ONCE):
-            part = np.ascontiguousarray(crops[start : start + _CROPS_AT_ONCE])
-            with self._one_at_a_time:
-                parts.append(np.array(self._request.infer([part], share_inputs=True, share_outputs=True)[0]))
-        return np.concatenate(parts)
-
-
-def open_frames(content: bytes, source: object, spec: EncoderSpec, threads: int | None) -> OpenVinoFrames:
-    """The frame model of an ONNX file. source: its name, for messages."""
-    return OpenVinoFrames(read_network(content, source, frame_shapes(spec)), spec.preprocessing, threads)
+    return frames
 
 
 def open_sequences(content: bytes, source: object, spec: EncoderSpec, threads: int | None) -> SequenceModel:
-    """The sequence model of an ONNX file. source: its name, for messages."""
-    request = compiled(read_network(content, source, sequence_shapes(spec)), threads).create_infer_request()
-    one_at_a_time = threading.Lock()
-
-    def sequences(features: NDArray[np.float32], mask: NDArray[np.bool_]) -> NDArray[np.float32]:
-        with one_at_a_time:
-            found = request.infer({"features": features, "mask": mask}, share_inputs=True, share_outputs=True)[0]
-            return np.array(found)
-
-    return sequences
+    """The sequence model of an ONNX file; `source` is its name, for messages."""
+    infer = _compiled(_read_network(content, source, sequence_shapes(spec)), threads)
+    return lambda features, mask: infer({"features": features, "mask": mask})
 
 
-def read_network(content: bytes, source: object, expected: tuple[Shapes, Shapes]) -> Any:
+def _read_network(content: bytes, source: object, expected: ModelShapes) -> Any:
     """An `openvino.Model` from an ONNX file, with these inputs and outputs."""
     openvino = import_offline("openvino")
     try:
@@ -74,27 +49,35 @@ def read_network(content: bytes, source: object, expected: tuple[Shapes, Shapes]
         ends = [{end.get_any_name(): _axes(end) for end in side} for side in (network.inputs, network.outputs)]
     except RuntimeError as problem:
         raise FileError(f"{source} is damaged or not an ONNX model; save the encoder again") from problem
-    refuse_other_model(source, expected, tuple(ends))
+    refuse_other_model(source, expected, ends)
     return network
 
 
-def compiled(network: Any, threads: int | None) -> Any:
-    """An `openvino.CompiledModel` for the processor, which may not round what is 32 bits to 16."""
+def _compiled(network: Any, threads: int | None) -> Any:
+    """A function from inputs to the only output; any number of threads may call it."""
     settings = {
         "PERFORMANCE_HINT": "LATENCY",
-        "INFERENCE_PRECISION_HINT": "f32",
+        "INFERENCE_PRECISION_HINT": "f32",  # must not round to 16 bits
         "INFERENCE_NUM_THREADS": threads or available_cores(),
     }
-    return import_offline("openvino").Core().compile_model(network, "CPU", settings)
+    request = import_offline("openvino").Core().compile_model(network, "CPU", settings).create_infer_request()
+    one_at_a_time = threading.Lock()
+
+    def infer(inputs: Any) -> NDArray[np.float32]:
+        with one_at_a_time:  # the next call overwrites the output, so it is copied
+            return np.array(request.infer(inputs, share_inputs=True, share_outputs=True)[0])
+
+    return infer
 
 
 def _taking_pixels(network: Any, images: Preprocessing) -> Any:
+    """The network with the conversion from pixels to numbers in front of it."""
     openvino = import_offline("openvino")
-    steps = openvino.preprocess.PrePostProcessor(network.clone())
-    given = steps.input(0)
-    given.tensor().set_element_type(openvino.Type.u8).set_layout(openvino.Layout("NHWC"))
-    given.model().set_layout(openvino.Layout("NCHW"))
-    convert = given.preprocess().convert_element_type(openvino.Type.f32)
+    steps = openvino.preprocess.PrePostProcessor(network)
+    pixels = steps.input(0)
+    pixels.tensor().set_element_type(openvino.Type.u8).set_layout(openvino.Layout("NHWC"))
+    pixels.model().set_layout(openvino.Layout("NCHW"))
+    convert = pixels.preprocess().convert_element_type(openvino.Type.f32)
     convert.mean([255 * value for value in images.mean]).scale([255 * value for value in images.std])
     return steps.build()
 

@@ -12,28 +12,26 @@ from polypcount.encoder.model import TrackletEncoder
 
 
 def open_torch(model: TrackletEncoder, threads: int | None) -> tuple[FrameModel, SequenceModel]:
-    """Both models of an encoder. threads: on the processor; those that torch is set to, if not given."""
+    """Both models of an encoder, on the processor with so many threads; None for as many as torch is set to."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     model = model.to(device).eval()
 
     def frames(crops: NDArray[np.uint8]) -> NDArray[np.float32]:
         with torch.inference_mode(), _threads(threads):
             images = torch.from_numpy(normalised(crops, model.spec.preprocessing)).to(device)
-            features: NDArray[np.float32] = model.encode_frames(images).cpu().numpy()
-        return features
+            return np.asarray(model.encode_frames(images).cpu())
 
     def sequences(features: NDArray[np.float32], mask: NDArray[np.bool_]) -> NDArray[np.float32]:
         with torch.inference_mode(), _threads(threads):
-            given, present = torch.from_numpy(features).to(device), torch.from_numpy(mask).to(device)
-            vectors: NDArray[np.float32] = model.encode_sequences(given, present).cpu().numpy()
-        return vectors
+            inputs = torch.from_numpy(features).to(device), torch.from_numpy(mask).to(device)
+            return np.asarray(model.encode_sequences(*inputs).cpu())
 
     return frames, sequences
 
 
 @contextlib.contextmanager
 def _threads(count: int | None) -> Iterator[None]:
-    """The number is one for the whole process, so it is put back."""
+    """Set torch's number of threads for the block. It holds for the whole process, so it is set back afterwards."""
     before = torch.get_num_threads()
     torch.set_num_threads(count or before)
     try:

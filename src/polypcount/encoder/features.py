@@ -1,9 +1,6 @@
-"""Features of frames, kept in files: one for each piece of a video, so that no more than a piece is held in memory."""
+"""Frame features in files: one file for each piece of a video, so that only one piece is in memory."""
 
-import hashlib
 import itertools
-import json
-import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,11 +13,9 @@ from polypcount.encoder.manifest import FRAME
 from polypcount.encoder.runtime import Encoder
 from polypcount.errors import DataError, FileError
 from polypcount.machine import available_cores
-from polypcount.video.store_part import Part, crops_of, open_part
-from polypcount.whole import whole_file
+from polypcount.storage import content_key, open_array, write_array
+from polypcount.video.store_part import CropPart, crops_of, open_part
 
-Features = NDArray[np.float32]
-_FORMAT = "polypcount features 2"
 _CROPS_AT_ONCE = 64
 
 
@@ -29,7 +24,7 @@ class KeptFeatures:
     """Features of the crops of one video, float32[n, f], on disk.
 
     Attributes:
-        files: one for each piece.
+        files: One for each piece.
         starts: int64[pieces + 1], the first row of each piece, and n.
         feature_size: f.
     """
@@ -39,63 +34,43 @@ class KeptFeatures:
     feature_size: int
 
     @classmethod
-    def of_parts(cls, parts: Sequence[Part], encoder: Encoder, folder: Path) -> "KeptFeatures":
+    def of_parts(cls, parts: Sequence[CropPart], encoder: Encoder, folder: Path) -> "KeptFeatures":
         """Where the features of these pieces are kept, or will be."""
         files = tuple(folder / f"{_key(part, encoder)}.npy" for part in parts)
         starts = np.cumsum([0, *(len(part.rows) for part in parts)])
         return cls(files, starts, encoder.spec.feature_size)
 
-    def make(self, parts: Sequence[Part], encoder: Encoder) -> Iterator[int]:
-        """Compute what is not there, or cannot be used; yields the number of crops of each piece as it is there."""
+    def make(self, parts: Sequence[CropPart], encoder: Encoder) -> Iterator[int]:
+        """Compute missing or damaged pieces; yields the number of crops of each piece once it is there."""
         source = None
-        for part, file in zip(parts, self.files, strict=True):
-            if not _usable(file, (len(part.rows), self.feature_size)):
-                # One opening serves all pieces of a video file: of a long one it takes seconds. Listed images are few.
+        for piece, part in enumerate(parts):
+            features = self._open(piece)
+            if features is None or not np.isfinite(features).all():
+                # Opening a long video file takes seconds, so all its pieces share one open file. Listed images are few.
                 if source is None or len(part.files):
                     source = open_part(part, available_cores())
-                _save(file, _computed(part, encoder, crops_of(part, source)))
+                features = np.concatenate(list(_encoded(crops_of(part, source), encoder)))
+                if not np.isfinite(features).all():
+                    raise DataError(f"video {part.video.id}: the encoder {encoder.folder} gives infinite features")
+                write_array(self.files[piece], features.shape, [features])
             yield len(part.rows)
 
-    def take(self, rows: NDArray[np.int64]) -> Features:
-        """float32[len(rows), f]. The files are mapped for as long as it takes to copy from them."""
-        found = np.empty((len(rows), self.feature_size), np.float32)
-        piece = np.searchsorted(self.starts, rows, side="right") - 1
-        for index in np.unique(piece).tolist():
-            chosen = piece == index
-            found[chosen] = self._mapped(index)[rows[chosen] - self.starts[index]]
-        return found
+    def take(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        """float32[len(rows), f]. The files are mapped only while they are copied from."""
+        features = np.empty((len(rows), self.feature_size), np.float32)
+        pieces = np.searchsorted(self.starts, rows, side="right") - 1
+        for piece in np.unique(pieces).tolist():
+            mapped = self._open(piece)
+            if mapped is None:
+                raise FileError(f"{self.files[piece]} was removed or changed while it was used; run again")
+            features[pieces == piece] = mapped[rows[pieces == piece] - self.starts[piece]]
+        return features
 
-    def _mapped(self, piece: int) -> Features:
-        file, count = self.files[piece], int(self.starts[piece + 1] - self.starts[piece])
-        try:
-            mapped: Features = np.load(file, mmap_mode="r", allow_pickle=False)
-        except (OSError, ValueError, EOFError):
-            mapped = np.empty(0, np.float32)
-        if mapped.shape != (count, self.feature_size) or mapped.dtype != np.float32:
-            raise FileError(f"{file} has gone or was changed while it was used; run again, it goes on where it stopped")
-        return mapped
+    def _open(self, piece: int) -> NDArray[np.float32] | None:
+        return open_array(self.files[piece], (int(np.diff(self.starts)[piece]), self.feature_size))
 
 
-def make_folder(folder: Path) -> None:
-    """See that features can be kept there, before there are any."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if not os.access(folder, os.W_OK):
-            raise PermissionError(13, "Permission denied")
-    except OSError as problem:
-        raise FileError(
-            f"{folder}: features cannot be kept there ({problem.strerror}); POLYPCOUNT_CACHE moves the cache"
-        ) from None
-
-
-def _computed(part: Part, encoder: Encoder, crops: Iterator[NDArray[np.uint8]]) -> Features:
-    features = np.concatenate(list(_encoded(crops, encoder)))
-    if not np.isfinite(features).all():
-        raise DataError(f"video {part.video.id}: the encoder {encoder.folder} gives features that are not finite")
-    return features
-
-
-def _encoded(crops: Iterator[NDArray[np.uint8]], encoder: Encoder) -> Iterator[Features]:
+def _encoded(crops: Iterator[NDArray[np.uint8]], encoder: Encoder) -> Iterator[NDArray[np.float32]]:
     """Features of crops in batches; the next batch is cut while one is encoded."""
 
     def cut() -> list[NDArray[np.uint8]]:
@@ -109,36 +84,9 @@ def _encoded(crops: Iterator[NDArray[np.uint8]], encoder: Encoder) -> Iterator[F
             batch = coming.result()
 
 
-def _key(part: Part, encoder: Encoder) -> str:
-    """Hash of all that decides the features of a piece: its pixels, how they become numbers, what computes with them.
-
-    Engines of 32 bits agree to 1e-4, which is not the same.
-    """
+def _key(part: CropPart, encoder: Encoder) -> str:
+    """Hash of all that decides the features of a piece: its pixels, their conversion to numbers, what computes them."""
     images = encoder.spec.preprocessing
-    about = [_FORMAT, part.key, encoder.description["files"][FRAME], images.mean, images.std, encoder.engine]
-    about.append(encoder.calibration.key if encoder.calibration else None)
-    return hashlib.sha256(json.dumps(about).encode()).hexdigest()
-
-
-def _save(file: Path, features: Features) -> None:
-    try:
-        with whole_file(file) as unfinished, unfinished.open("wb") as stream:
-            np.save(stream, features, allow_pickle=False)
-    except OSError as problem:
-        raise FileError(
-            f"{file}: features cannot be kept ({problem.strerror}); POLYPCOUNT_CACHE moves the cache"
-        ) from None
-
-
-def _usable(file: Path, shape: tuple[int, int]) -> bool:
-    """Whether there are features of this shape, all finite."""
-    size = 4 * shape[0] * shape[1]
-    try:
-        with file.open("rb") as stream:
-            if not size < os.fstat(stream.fileno()).st_size < size + 1024 or stream.read(6) != b"\x93NUMPY":
-                return False
-            stream.seek(0)
-            known = np.lib.format.read_array(stream, allow_pickle=False)
-    except (OSError, ValueError, EOFError, MemoryError):
-        return False
-    return bool(known.shape == shape and known.dtype == np.float32 and np.isfinite(known).all())
+    model = encoder.description["files"][FRAME]
+    # Engines agree to 1e-4 only, so features of different engines are not mixed.
+    return content_key("features 3", part.key, model, images.mean, images.std, encoder.engine)

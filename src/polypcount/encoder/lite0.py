@@ -8,8 +8,7 @@ from torch.nn import functional
 
 FEATURE_SIZE = 1280
 # (x - 127) / 128 on pixel values 0..255, here on 0..1.
-MEAN = (127 / 255, 127 / 255, 127 / 255)
-STD = (128 / 255, 128 / 255, 128 / 255)
+MEAN, STD = (127 / 255, 127 / 255, 127 / 255), (128 / 255, 128 / 255, 128 / 255)
 
 _STEM_CHANNELS = 32
 # expansion, channels, repeats, stride of the first repeat, kernel size
@@ -22,14 +21,14 @@ _STAGES = (
     (6, 192, 4, 2, 5),
     (6, 320, 1, 1, 3),
 )
-_PUBLISHED_NAMES = (
-    ("_conv_stem.", "stem.convolution."),
-    ("_bn0.", "stem.normalization."),
-    ("_conv_head.", "head.convolution."),
-    ("_bn1.", "head.normalization."),
-)
-_PUBLISHED_BLOCK = re.compile(r"_blocks\.(\d+)\.(\w+)\.(\w+)")
-_PUBLISHED_BLOCK_NAMES = {
+_PUBLISHED_NAME = re.compile(r"(?:_blocks\.(\d+)\.)?(\w+)\.(\w+)")
+_PARTS = {
+    "_conv_stem": "stem.convolution",
+    "_bn0": "stem.normalization",
+    "_conv_head": "head.convolution",
+    "_bn1": "head.normalization",
+}
+_BLOCK_PARTS = {
     "_expand_conv": "expand.convolution",
     "_bn0": "expand.normalization",
     "_depthwise_conv": "depthwise.convolution",
@@ -115,10 +114,8 @@ def rename_published(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _our_name(name: str) -> str:
-    found = _PUBLISHED_BLOCK.fullmatch(name)
-    if found and found[2] in _PUBLISHED_BLOCK_NAMES:
-        return f"blocks.{found[1]}.{_PUBLISHED_BLOCK_NAMES[found[2]]}.{found[3]}"
-    for published, ours in _PUBLISHED_NAMES:
-        if name.startswith(published):
-            return ours + name.removeprefix(published)
-    return name
+    match = _PUBLISHED_NAME.fullmatch(name)
+    parts = _BLOCK_PARTS if match and match[1] else _PARTS
+    if not match or match[2] not in parts:
+        return name
+    return f"{f'blocks.{match[1]}.' if match[1] else ''}{parts[match[2]]}.{match[3]}"

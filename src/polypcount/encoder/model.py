@@ -16,8 +16,8 @@ class TrackletEncoder(nn.Module):
     """Clips of one tracklet each -> one vector each.
 
     Args:
-        spec: the architecture.
-        backbone: a backbone that fits the spec, with its weights; built with random weights if not given.
+        spec: The architecture.
+        backbone: A backbone that fits the spec, with its weights; by default one with random weights.
     """
 
     def __init__(self, spec: EncoderSpec, backbone: FrameBackbone | None = None) -> None:
@@ -29,16 +29,7 @@ class TrackletEncoder(nn.Module):
                 f"feature_size must be {self.backbone.feature_size} for backbone {spec.backbone},"
                 f" found {spec.feature_size}"
             )
-        self.sequence = SequenceEncoder(
-            spec.feature_size,
-            d=spec.d,
-            layers=spec.layers,
-            heads=spec.heads,
-            ff=spec.ff,
-            dropout=spec.dropout,
-            pooling=spec.pooling,
-            positions=spec.positions,
-        )
+        self.sequence = SequenceEncoder(spec)
         self.head = ProjectionHead(spec.d)
 
     def encode_frames(self, images: Tensor) -> Tensor:
@@ -47,14 +38,15 @@ class TrackletEncoder(nn.Module):
         return features
 
     def encode_sequences(self, features: Tensor, mask: Tensor) -> Tensor:
-        """Features float[b, t, f], mask bool[b, t] (True: a frame is there) -> vectors float[b, d]."""
+        """Features float[b, t, f], mask bool[b, t] (True: there is a frame) -> vectors float[b, d]."""
         vectors: Tensor = self.sequence(features, mask)
         return vectors
 
     def forward(self, clips: Tensor, mask: Tensor) -> Tensor:
         """Normalised clips float[b, t, 3, h, w], mask bool[b, t] -> vectors float[b, d], before the head.
 
-        Only frames that are there go through the backbone, so that padding touches neither time nor batch statistics.
+        Only frames that are there go through the backbone, so that padding costs no time and does not change batch
+        statistics.
         """
         if clips.ndim != 5 or mask.shape != clips.shape[:2] or mask.dtype != torch.bool:
             raise DataError(
@@ -78,20 +70,25 @@ def new_encoder(
     """An encoder that is ready to be trained.
 
     Args:
-        backbone: as in `load_backbone`.
-        weights: as in `load_backbone`.
-        download: as in `load_backbone`.
-        preprocessing: from box to image; if not given, the usual one with the mean and std of the backbone.
-        settings: further fields of `EncoderSpec`.
+        backbone: As in `load_backbone`.
+        weights: As in `load_backbone`.
+        download: As in `load_backbone`.
+        preprocessing: From box to image; by default the usual one with the mean and std of the backbone.
+        settings: Further fields of `EncoderSpec`.
     """
     loaded = load_backbone(backbone, weights=weights, download=download)
-    if preprocessing is None:
-        preprocessing = Preprocessing(mean=loaded.mean, std=loaded.std)
+    return encoder_over(loaded, preprocessing, **settings)
+
+
+def encoder_over(
+    backbone: FrameBackbone, preprocessing: Preprocessing | None = None, **settings: Any
+) -> TrackletEncoder:
+    """An encoder over a backbone that is already loaded; otherwise as `new_encoder`."""
     spec = EncoderSpec(
-        backbone=loaded.name,
-        feature_size=loaded.feature_size,
-        backbone_config=loaded.config,
-        preprocessing=preprocessing,
+        backbone=backbone.name,
+        feature_size=backbone.feature_size,
+        backbone_config=backbone.config,
+        preprocessing=preprocessing or Preprocessing(mean=backbone.mean, std=backbone.std),
         **settings,
     )
-    return TrackletEncoder(spec, loaded)
+    return TrackletEncoder(spec, backbone)

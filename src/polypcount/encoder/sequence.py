@@ -1,63 +1,34 @@
-"""From the features of a tracklet's frames to one vector, and the head that the training loss looks through."""
+"""From the frame features of a tracklet to one vector, and the head between the vectors and the training loss."""
 
 import math
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
+from polypcount.encoder.spec import EncoderSpec
 from polypcount.errors import DataError
 
 
 class SequenceEncoder(nn.Module):
-    """Features float[b, t, f] and mask bool[b, t] (True: a frame is there) -> one vector per tracklet, float[b, d].
+    """Features float[b, t, f] and mask bool[b, t] (True: there is a frame) -> one vector per tracklet, float[b, d].
 
     Args:
-        feature_size: f, numbers per frame.
-        d: numbers per tracklet.
-        layers: of the transformer.
-        heads: of each layer; divides d.
-        ff: width inside each layer.
-        dropout: share of numbers that training sets to zero.
-        pooling: `cls`, a transformer over the frames and a learned token whose output is the vector; or `mean`, the
-            mean of the projected frames, without a transformer.
-        positions: whether the transformer is told the order of the frames; without, the vector does not depend on it.
+        spec: The architecture. Its preprocessing and backbone are not used.
     """
 
-    def __init__(
-        self,
-        feature_size: int,
-        *,
-        d: int = 128,
-        layers: int = 3,
-        heads: int = 8,
-        ff: int = 2048,
-        dropout: float = 0.1,
-        pooling: Literal["cls", "mean"] = "cls",
-        positions: bool = False,
-    ) -> None:
+    def __init__(self, spec: EncoderSpec) -> None:
         super().__init__()
-        if pooling not in ("cls", "mean"):
-            raise DataError(f"pooling must be cls or mean, found {pooling!r}")
-        if pooling == "mean" and positions:
-            raise DataError("positions need the transformer: set pooling to cls, or positions to off")
-        if pooling == "cls" and (d % heads or (positions and d % 2)):
-            raise DataError(
-                f"d must be divisible by heads, and even where positions are on, found d {d} and {heads} heads"
-            )
-        self.feature_size = feature_size
-        self.d = d
-        self.positions = positions
-        self.project = nn.Linear(feature_size, d)
+        self.spec = spec
+        self.project = nn.Linear(spec.feature_size, spec.d)
         self.transformer: nn.TransformerEncoder | None = None
-        if pooling == "cls":
-            self.cls = nn.Parameter(torch.zeros(1, 1, d))
-            layer = nn.TransformerEncoderLayer(d, heads, ff, dropout, batch_first=True)
-            self.transformer = nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
+        if spec.pooling == "cls":
+            self.cls = nn.Parameter(torch.zeros(1, 1, spec.d))
+            layer = nn.TransformerEncoderLayer(spec.d, spec.heads, spec.ff, spec.dropout, batch_first=True)
+            self.transformer = nn.TransformerEncoder(layer, spec.layers, enable_nested_tensor=False)
 
     def forward(self, features: Tensor, mask: Tensor) -> Tensor:
         """float[b, t, f], bool[b, t] -> float[b, d]; every row of the mask must have a frame."""
-        _check(features, mask, self.feature_size)
+        _check(features, mask, self.spec.feature_size)
         tokens = self.project_frames(features, mask)
         if self.transformer is None:
             return mean_of_present(tokens, mask)
@@ -66,14 +37,14 @@ class SequenceEncoder(nn.Module):
         return encoded[:, 0]
 
     def project_frames(self, features: Tensor, mask: Tensor) -> Tensor:
-        """float[b, t, f], bool[b, t] -> tokens float[b, t, d], whatever stands in the place of absent frames."""
-        # A NaN there would survive any weight of zero that comes later.
+        """float[b, t, f], bool[b, t] -> tokens float[b, t, d], with zeros as features of absent frames."""
+        # A NaN there would stay a NaN even if a later weight is zero.
         tokens: Tensor = self.project(features.masked_fill(~mask[:, :, None], 0.0))
-        return tokens + sinusoids(mask.long().cumsum(dim=1) - 1, self.d) if self.positions else tokens
+        return tokens + sinusoids(mask.long().cumsum(dim=1) - 1, self.spec.d) if self.spec.positions else tokens
 
     def with_cls(self, tokens: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Tokens float[b, 1 + t, d] with the learned one in front, and bool[b, 1 + t], True where none may look."""
-        first = self.cls.expand(tokens.shape[0], 1, self.d)
+        """Tokens float[b, 1 + t, d] with the learned one in front, and bool[b, 1 + t], True where there is no frame."""
+        first = self.cls.expand(tokens.shape[0], 1, self.spec.d)
         return torch.cat([first, tokens], dim=1), torch.cat([torch.zeros_like(mask[:, :1]), ~mask], dim=1)
 
 

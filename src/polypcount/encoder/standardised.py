@@ -1,4 +1,4 @@
-"""The baseline that is not trained: standardised features of a frozen backbone, averaged over a tracklet."""
+"""The baseline without training: standardised features of a frozen backbone, averaged over a tracklet."""
 
 from pathlib import Path
 
@@ -7,8 +7,8 @@ import torch
 from numpy.typing import NDArray
 
 from polypcount.encoder.backbones import FrameBackbone, load_backbone
-from polypcount.encoder.model import TrackletEncoder
-from polypcount.encoder.spec import EncoderSpec, Preprocessing
+from polypcount.encoder.model import TrackletEncoder, encoder_over
+from polypcount.encoder.spec import Preprocessing
 from polypcount.errors import DataError
 
 
@@ -19,29 +19,22 @@ def standardised_encoder(
 ) -> TrackletEncoder:
     """An encoder whose vector is the mean over a tracklet's frames of (feature - mean) / std, for each dimension.
 
-    Mean and standard deviation (that of the population, divided by n) are those of `features`. A dimension that varies
-    by no more than float32 rounds is 0 in every vector. Such vectors are compared by their cosine. The same arguments
+    Mean and standard deviation (that of the population, divided by n) are those of `features`. A dimension whose
+    variation is only float32 rounding is 0 in every vector. Such vectors are compared by their cosine. The same
+    arguments
     give the same fingerprint.
 
     Args:
-        backbone: with its weights, or a name for `load_backbone`; becomes part of the encoder, in evaluation mode.
-        features: of training images, by this backbone in evaluation; float32[n, f], n at least 2.
-        preprocessing: that made those images; if not given, the usual one with the mean and std of the backbone.
+        backbone: With its weights, or a name for `load_backbone`. It becomes part of the encoder, in evaluation mode.
+        features: float32[n, f], features of training images by this backbone in evaluation mode; n is at least 2.
+        preprocessing: What made those images; by default the usual one with the mean and std of the backbone.
     """
-    with torch.random.fork_rng(devices=[]):  # the head, which nothing uses here, is the same every time
+    with torch.random.fork_rng(devices=[]):  # so that the unused head is the same every time
         torch.manual_seed(0)
         loaded = backbone if isinstance(backbone, FrameBackbone) else load_backbone(backbone)
         size = loaded.feature_size
-        spec = EncoderSpec(
-            backbone=loaded.name,
-            feature_size=size,
-            backbone_config=loaded.config,
-            d=size,
-            pooling="mean",
-            preprocessing=preprocessing or Preprocessing(mean=loaded.mean, std=loaded.std),
-        )
         scale, shift = _standardising(features, size)
-        encoder = TrackletEncoder(spec, loaded)
+        encoder = encoder_over(loaded, preprocessing, d=size, pooling="mean")
     with torch.no_grad():
         encoder.sequence.project.weight.copy_(torch.diag(torch.from_numpy(scale)))
         encoder.sequence.project.bias.copy_(torch.from_numpy(shift))
@@ -50,10 +43,10 @@ def standardised_encoder(
 
 def _standardising(features: NDArray[np.float32], size: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """float32[n, f] -> scale 1 / std and shift -mean / std, float64[f]; both 0 for a constant dimension."""
-    if features.ndim != 2 or features.shape[1] != size or features.dtype.kind != "f":
-        raise DataError(f"features must be float32[n, {size}], found {features.dtype}{list(features.shape)}")
-    if len(features) < 2:
-        raise DataError(f"a standard deviation needs the features of at least 2 images, found {len(features)}")
+    if features.ndim != 2 or features.shape[1] != size or features.dtype.kind != "f" or len(features) < 2:
+        raise DataError(
+            f"features must be float32[n, {size}], n at least 2, found {features.dtype}{list(features.shape)}"
+        )
     if not np.isfinite(features).all():
         raise DataError("features must be finite, found NaN or infinity")
     mean, std = features.mean(axis=0, dtype=np.float64), features.std(axis=0, dtype=np.float64)

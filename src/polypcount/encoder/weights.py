@@ -11,7 +11,6 @@ from polypcount.errors import FileError, first_line
 def read_weights(path: Path) -> dict[str, Tensor]:
     """The tensors of a `.safetensors` file or of a state dict saved by torch (`.pth`, `.pt`, `.bin`), by name."""
     import torch
-    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     if not path.is_file():
@@ -22,9 +21,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         content = torch.load(path, map_location="cpu", weights_only=True)
     except OSError as problem:
         raise FileError(f"{path} cannot be read: {first_line(problem)}") from problem
-    except SafetensorError as problem:
-        raise FileError(f"{path} is damaged or not a safetensors file: {first_line(problem)}") from problem
-    except Exception as problem:  # torch.load raises nearly anything on a file that is not its own
+    except Exception as problem:  # both libraries raise errors of many kinds for a file of another format
         raise FileError(
             f"{path} is damaged, or holds more than weights and is not opened for safety;"
             " save its state_dict() and give that file"
@@ -44,20 +41,15 @@ def fit_weights(network: nn.Module, weights: Mapping[str, Tensor], source: objec
 
 def check_fit(network: nn.Module, weights: Mapping[str, Tensor], source: object) -> None:
     """Raise `FileError` unless the weights have the names and shapes of the network's."""
-    expected = network.state_dict()
+    expected, kind = network.state_dict(), type(network).__name__
     # Files of old torch versions have no such counters; nothing that we use reads them.
     needed = {name for name in expected if not name.endswith("num_batches_tracked")}
     if missing := sorted(needed - set(weights)):
-        raise FileError(f"{source}: {len(missing)} tensors of {_kind(network)} are missing, first {missing[0]}")
+        raise FileError(f"{source}: {len(missing)} tensors of {kind} are missing, first {missing[0]}")
     if unknown := sorted(set(weights) - set(expected)):
-        raise FileError(f"{source}: {len(unknown)} tensors do not belong to {_kind(network)}, first {unknown[0]}")
+        raise FileError(f"{source}: {len(unknown)} tensors do not belong to {kind}, first {unknown[0]}")
     for name, values in weights.items():
         if values.shape != expected[name].shape:
             raise FileError(
-                f"{source}: {name} must have shape {list(expected[name].shape)} for {_kind(network)},"
-                f" found {list(values.shape)}"
+                f"{source}: {name} must have shape {list(expected[name].shape)} for {kind}, found {list(values.shape)}"
             )
-
-
-def _kind(network: nn.Module) -> str:
-    return type(network).__name__

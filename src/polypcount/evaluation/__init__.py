@@ -1,14 +1,13 @@
 """How good a grouping is, how good the vectors behind it are, and what that is on average over videos."""
 
 from polypcount.evaluation.candidates import Candidate, default_candidates
-from polypcount.evaluation.counting_point import counting_point
 from polypcount.evaluation.leave_one_out import leave_one_out
 from polypcount.evaluation.nested import NestedStudy, nested_leave_one_out
-from polypcount.evaluation.operating import OperatingPoint, operating_point
 from polypcount.evaluation.pairs import PairCounts, SweepCounts, pair_counts, sweep_counts
 from polypcount.evaluation.retrieval import (
     ReidentificationScores,
     RetrievalScores,
+    pair_auc_by_video,
     reidentification_scores,
     retrieval_scores,
 )
@@ -24,7 +23,6 @@ __all__ = [
     "Mean",
     "MethodStudy",
     "NestedStudy",
-    "OperatingPoint",
     "PairCounts",
     "ReidentificationScores",
     "RetrievalScores",
@@ -34,12 +32,11 @@ __all__ = [
     "SweepCounts",
     "VideoScores",
     "choose",
-    "counting_point",
     "default_candidates",
     "leave_one_out",
     "mean_of",
     "nested_leave_one_out",
-    "operating_point",
+    "pair_auc_by_video",
     "pair_counts",
     "reidentification_scores",
     "retrieval_scores",

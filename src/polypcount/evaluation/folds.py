@@ -1,59 +1,51 @@
-"""From sweeps to folds: choose on all videos but one, judge on that one."""
+"""From sweeps to folds: choose on all videos but one, and judge on that one."""
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from polypcount.clustering import Grid, Method
 from polypcount.errors import DataError
-from polypcount.evaluation.scenes import StudyVideo
+from polypcount.evaluation.pairs import Rates
 from polypcount.evaluation.scores import score_video
-from polypcount.evaluation.selection import RULES, choose, front
+from polypcount.evaluation.selection import RULES, FprAverage, choose, front
 from polypcount.evaluation.study import Fold, MethodStudy, RuleStudy
 from polypcount.evaluation.summary import mean_of, summarise
 from polypcount.evaluation.sweeps import VideoSweep
-
-Floats = NDArray[np.float64]
-FprAverage = Literal["defined", "zero-filled", "pooled"]
-
-
-def check_average(fpr_average: str) -> None:
-    """Raise where it is no way to average."""
-    if fpr_average not in get_args(FprAverage):
-        raise DataError(f"fpr_average must be one of {', '.join(get_args(FprAverage))}, found {fpr_average!r}")
+from polypcount.evaluation.videos import StudyVideo
 
 
 @dataclass(frozen=True, eq=False)
 class Means:
-    """FR and FPR of each video and point, and their means.
+    """FR and FPR of each video and point, to take means of.
 
-    fr: float64[videos, points]; false, negative: FP and FP + TN of the same shape.
+    Attributes:
+        fr: float64[videos, points]; NaN for a video without tracklets.
+        false: float64[videos, points], FP of each.
+        negative: float64[videos, points], FP + TN of each.
+        fpr_average: How the FPR of several videos becomes one.
     """
 
-    fr: Floats
-    false: Floats
-    negative: Floats
+    fr: Rates
+    false: Rates
+    negative: Rates
     fpr_average: FprAverage
 
-    def without(self, *videos: int) -> tuple[Floats, Floats]:
-        """Mean FR and FPR [points] over all videos but these."""
+    def without(self, *videos: int) -> tuple[Rates, Rates]:
+        """Mean FR and FPR [points] over all videos but these; NaN where undefined."""
         others = ~np.isin(np.arange(len(self.fr)), videos)
-        fr = self.fr[others]
-        seen = ~np.isnan(fr[:, 0])
-        false, negative = self.false[others], self.negative[others]
-        defined = negative[:, 0] > 0
-        nothing = np.full(self.fr.shape[1], np.nan)
-        mean_fr = fr[seen].mean(axis=0) if seen.any() else nothing
-        if self.fpr_average == "pooled":
-            return mean_fr, false.sum(axis=0) / negative.sum(axis=0) if defined.any() else nothing
-        rates = false[defined] / negative[defined]
-        count = len(rates) if self.fpr_average == "defined" else len(false)
-        return mean_fr, rates.sum(axis=0) / count if count else nothing
+        fr, false, negative = self.fr[others], self.false[others], self.negative[others]
+        fr, defined = fr[~np.isnan(fr[:, 0])], negative[:, 0] > 0
+        with np.errstate(invalid="ignore"):  # 0 / 0 is NaN
+            mean_fr = fr.sum(axis=0) / np.float64(len(fr))
+            if self.fpr_average == "pooled":
+                return mean_fr, false.sum(axis=0) / negative.sum(axis=0)
+            rates = false[defined] / negative[defined]
+            count = len(rates) if self.fpr_average == "defined" else len(false)
+            return mean_fr, rates.sum(axis=0) / np.float64(count)
 
     def at(self, videos: Sequence[int], points: Sequence[int]) -> tuple[float, float]:
         """Mean FR and FPR over some videos, each at a point of its own."""
@@ -64,7 +56,7 @@ class Means:
 
 @dataclass(frozen=True, eq=False)
 class Swept:
-    """What one method made of every video at every point of a grid, for folds to choose from."""
+    """One method on every video at every point of a grid, for folds to choose from."""
 
     method: Method
     grid: Grid
@@ -76,58 +68,43 @@ class Swept:
     def means(self) -> Means:
         """FR and FPR of each video and point."""
         polyps = np.array([[video.polyps or math.nan] for video in self.videos])
-        false = np.array([sweep.counts.false_positive for sweep in self.sweeps], np.float64)
-        return Means(
-            np.array([sweep.counts.groups for sweep in self.sweeps]) / polyps,
-            false,
-            false + np.array([sweep.counts.true_negative for sweep in self.sweeps]),
-            self.fpr_average,
-        )
+        counts = [sweep.counts for sweep in self.sweeps]
+        false = np.array([count.false_positive for count in counts], np.float64)
+        negative = false + np.array([count.true_negative for count in counts])
+        return Means(np.array([count.groups for count in counts]) / polyps, false, negative, self.fpr_average)
 
-    def fold(self, place: int, point: int, selected: tuple[float, float]) -> Fold:
-        """One video, judged at a point. selected: mean FR and FPR on which the point was chosen."""
-        video, sweep = self.videos[place], self.sweeps[place]
-        labels = self._labels(place, point)
+    def fold(self, row: int, point: int, selected: tuple[float, float]) -> Fold:
+        """Judge one video at a point.
+
+        Args:
+            row: Which video.
+            point: Number of the point in the grid.
+            selected: Mean FR and FPR on which the point was chosen.
+        """
+        video, sweep, parameters = self.videos[row], self.sweeps[row], self.grid.point(point)
+        # Sweeps keep only counts, so the groups of a chosen point are made again.
+        labels = type(self.method)(**{**self.method.get_params(), **parameters}).group(video.tracklets).labels
         scores = score_video(labels, video.truth, video.annotated_polyps)
         if scores.groups != sweep.counts.groups[point]:
             raise DataError(
-                f"{self.method.name} gives {scores.groups} groups in video {video.video.id} where it gave "
-                f"{sweep.counts.groups[point]} before: a method must give the same again, and what is kept "
-                "from another version of it must be removed (sweeps)"
+                f"{self.method.name} gives {scores.groups} groups in video {video.video.id}, and gave "
+                f"{sweep.counts.groups[point]} before: a method must be deterministic, and sweeps that another "
+                "version of it has kept must be removed"
             )
-        parameters, converged = self.grid.point(point), bool(sweep.converged[point])
-        return Fold(video.video.id, point, parameters, *selected, scores, labels, converged)
-
-    def _labels(self, place: int, point: int) -> NDArray[np.int32]:
-        """The groups at a chosen point; sweeps keep only counts, and to group once more costs next to nothing."""
-        if (place, point) not in self._known:
-            method = type(self.method)(**{**self.method.get_params(), **self.grid.point(point)})
-            self._known[place, point] = method.group(self.videos[place].scene).labels
-        return self._known[place, point]
-
-    @cached_property
-    def _known(self) -> dict[tuple[int, int], NDArray[np.int32]]:
-        return {}
+        return Fold(video.video.id, point, parameters, *selected, scores, labels, bool(sweep.converged[point]))
 
 
-def study_method(
-    method: Method,
-    grid: Grid,
-    videos: Sequence[StudyVideo],
-    sweeps: Sequence[VideoSweep],
-    target_fpr: float,
-    fpr_average: FprAverage,
-) -> MethodStudy:
-    """All folds of one method, under both rules, from what it made of every video at every point of the grid."""
-    swept = Swept(method, grid, videos, sweeps, fpr_average)
+def study_method(swept: Swept, target_fpr: float) -> MethodStudy:
+    """All folds of one method, under both rules."""
+    grid, method = swept.grid, swept.method
     rules = ["fixed"] if len(grid) == 1 else list(RULES)
     folds: dict[str, list[Fold]] = {rule: [] for rule in rules}
-    for place in range(len(videos)):
-        fr, fpr = swept.means.without(place)
+    for row in range(len(swept.videos)):
+        fr, fpr = swept.means.without(row)
         for rule in rules:
             point = 0 if rule == "fixed" else choose(fr, fpr, target_fpr, rule)  # type: ignore[arg-type]
             selected = (math.nan, math.nan) if rule == "fixed" else (float(fr[point]), float(fpr[point]))
-            folds[rule].append(swept.fold(place, point, selected))
+            folds[rule].append(swept.fold(row, point, selected))
     fr, fpr = swept.means.without()
     best = front(fr, fpr)
     return MethodStudy(
@@ -138,12 +115,12 @@ def study_method(
         points=len(grid),
         rules=tuple(rule_study(rule, folds[rule], grid.axes) for rule in rules),
         trade_off=np.column_stack([fpr[best], fr[best]]),
-        unconverged=float(np.mean([~sweep.converged for sweep in sweeps])),
+        unconverged=float(np.mean([~sweep.converged for sweep in swept.sweeps])),
     )
 
 
 def rule_study(rule: str, folds: Sequence[Fold], parameters: Iterable[str]) -> RuleStudy:
-    """The folds and their means. parameters: those that every fold has."""
+    """The folds and their means. Every fold must have each of the parameters."""
     return RuleStudy(
         rule,
         tuple(folds),

@@ -27,21 +27,22 @@ MEASURED = (
 class VideoScores:
     """Scores of the grouping of one video; NaN where a score is undefined.
 
-    tracklets: n, how many were grouped.
-    groups: how many groups they were put into, the count of polyps that the grouping gives.
-    polyps: how many polyps own a tracklet.
-    annotated_polyps: how many polyps the video has, with those that own no tracklet.
-    pairs: the pairs of tracklets that were put together or not, rightly or not.
-    adjusted_rand: (Rand - expected Rand) / (1 - expected Rand), Rand = (TP + TN) / pairs; 1 where the groups are the
-        polyps, also where that is 0 / 0; NaN below 2 tracklets.
-    homogeneity: 1 - H(polyp | group) / H(polyp), 1 where H(polyp) = 0; NaN without tracklets. H is the entropy.
-    completeness: 1 - H(group | polyp) / H(group), 1 where H(group) = 0; NaN without tracklets.
-    v_measure: harmonic mean of homogeneity and completeness; NaN without tracklets.
-    bcubed_precision: mean over tracklets of the share of its group that is of its polyp; NaN without tracklets.
-    bcubed_recall: mean over tracklets of the share of its polyp that is in its group; NaN without tracklets.
-    bcubed_f1: harmonic mean of these two; NaN without tracklets.
+    One tracklet is a group and a polyp of its own: FR 1, entropies 0, B-cubed 1, and no pairs. H is the entropy.
 
-    One tracklet is a group and a polyp of its own: FR 1, entropies 0, B-cubed 1, and no pairs.
+    Attributes:
+        tracklets: Number of tracklets.
+        groups: Number of groups: the count of polyps that the grouping gives.
+        polyps: Number of polyps that have a tracklet.
+        annotated_polyps: Number of polyps of the video, including those without a tracklet.
+        pairs: Pairs of tracklets in one group or two, of one polyp or two.
+        adjusted_rand: (Rand - expected Rand) / (1 - expected Rand), Rand = (TP + TN) / pairs; 1 where the groups are
+            the polyps, also where that is 0 / 0; NaN below 2 tracklets.
+        homogeneity: 1 - H(polyp | group) / H(polyp), 1 where H(polyp) = 0; NaN without tracklets.
+        completeness: 1 - H(group | polyp) / H(group), 1 where H(group) = 0; NaN without tracklets.
+        v_measure: Harmonic mean of homogeneity and completeness; NaN without tracklets.
+        bcubed_precision: Mean over tracklets of the share of its group that is of its polyp; NaN without tracklets.
+        bcubed_recall: Mean over tracklets of the share of its polyp that is in its group; NaN without tracklets.
+        bcubed_f1: Harmonic mean of these two; NaN without tracklets.
     """
 
     tracklets: int
@@ -64,7 +65,7 @@ class VideoScores:
 
     @property
     def fr_all(self) -> float:
-        """Groups / annotated polyps; NaN where none is annotated, 0 where some are and none owns a tracklet."""
+        """Groups / annotated polyps; NaN where none is annotated, 0 where some are and none has a tracklet."""
         return ratio(self.groups, self.annotated_polyps)
 
     @property
@@ -79,12 +80,12 @@ class VideoScores:
 
     @property
     def fpr(self) -> float:
-        """FP / (FP + TN) over pairs of tracklets; NaN below 2 polyps."""
+        """False positive rate, FP / (FP + TN) over pairs of tracklets; NaN below 2 polyps."""
         return self.pairs.fpr
 
     @property
     def tpr(self) -> float:
-        """TP / (TP + FN) over pairs of tracklets; NaN where no polyp owns 2."""
+        """True positive rate, TP / (TP + FN) over pairs of tracklets; NaN where no polyp has 2."""
         return self.pairs.tpr
 
     @property
@@ -93,26 +94,26 @@ class VideoScores:
         return self.pairs.precision
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON values, the undefined ones as None; the pairs as a dict in `pairs`."""
+        """The scores as JSON values; undefined is None."""
         counted = {name: getattr(self, name) for name in ("tracklets", "groups", "polyps", "annotated_polyps")}
         scores = {name: getattr(self, name) for name in (*DERIVED, *MEASURED)}
-        known = {name: None if math.isnan(value) else value for name, value in scores.items()}
-        return {**counted, "pairs": asdict(self.pairs), **known}
+        defined = {name: None if math.isnan(value) else value for name, value in scores.items()}
+        return {**counted, "pairs": asdict(self.pairs), **defined}
 
 
 def score_video(labels: ArrayLike, truth: ArrayLike, annotated_polyps: int | None = None) -> VideoScores:
     """Judge the grouping of the n tracklets of one video.
 
-    labels: [n], the group of each tracklet, any numbers of at least 0.
-    truth: [n], the polyp of each tracklet, any numbers of at least 0.
-    annotated_polyps: how many polyps the video has; by default those that own a tracklet.
+    Args:
+        labels: int[n], the group of each tracklet, any numbers of at least 0.
+        truth: int[n], the polyp of each tracklet, any numbers of at least 0.
+        annotated_polyps: Number of polyps of the video; by default those with a tracklet.
     """
     group, polyp = group_and_polyp(labels, truth)
     groups, polyps = len(np.unique(group)), len(np.unique(polyp))
     if annotated_polyps is not None and annotated_polyps < polyps:
         raise DataError(
-            f"annotated_polyps must be at least {polyps}, the polyps that own a tracklet, found {annotated_polyps}; "
-            "give the number of all polyps of the video"
+            f"annotated_polyps must be at least {polyps}, the polyps that have a tracklet, found {annotated_polyps}"
         )
     return VideoScores(
         tracklets=len(group),
@@ -129,10 +130,10 @@ def _agreement(group: Int32Column, polyp: Int32Column) -> dict[str, float]:
     from sklearn.metrics import adjusted_rand_score, homogeneity_completeness_v_measure
 
     names = ("homogeneity", "completeness", "v_measure")
-    found = homogeneity_completeness_v_measure(polyp, group) if len(group) else (math.nan,) * 3
-    # scikit-learn calls a partition of nothing, and of one, a perfect one; without a pair there is nothing to judge.
+    values = homogeneity_completeness_v_measure(polyp, group) if len(group) else (math.nan,) * 3
+    # scikit-learn scores a partition of no or one element as perfect; without a pair there is nothing to judge.
     rand = float(adjusted_rand_score(polyp, group)) if len(group) > 1 else math.nan
-    return {"adjusted_rand": rand, **{name: float(value) for name, value in zip(names, found, strict=True)}}
+    return {"adjusted_rand": rand, **{name: float(value) for name, value in zip(names, values, strict=True)}}
 
 
 def _bcubed(group: Int32Column, polyp: Int32Column) -> dict[str, float]:

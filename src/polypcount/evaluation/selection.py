@@ -1,4 +1,4 @@
-"""Which point of a grid to work at: the trade between fragmenting polyps and merging them."""
+"""Choose a point of a grid: the trade-off between fragmenting polyps and merging them."""
 
 from typing import Literal, get_args
 
@@ -6,32 +6,41 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polypcount.errors import DataError
+from polypcount.evaluation.pairs import Rates
 
-Floats = NDArray[np.float64]
 Rule = Literal["closest", "budget"]
+FprAverage = Literal["defined", "zero-filled", "pooled"]
 RULES: tuple[Rule, ...] = get_args(Rule)
-TIE = 1e-12  # below this, two means differ by the order in which they were summed up
+TIE = 1e-12  # smaller differences of two means come from the order of summing
 
 
-def check_target(target_fpr: float) -> None:
-    """Raise where it is no rate to aim at."""
+def check_target(target_fpr: float, fpr_average: str) -> None:
+    """Raise `DataError` where the target is not a rate above 0, or the name of the average is unknown."""
+    if fpr_average not in get_args(FprAverage):
+        raise DataError(f"fpr_average must be one of {', '.join(get_args(FprAverage))}, found {fpr_average!r}")
     if not 0 < target_fpr <= 1:
         raise DataError(f"the target FPR must be above 0 and at most 1, found {target_fpr}")
 
 
-def choose(fr: Floats, fpr: Floats, target_fpr: float, rule: Rule) -> int:
-    """The point of a grid to work at, given the mean FR and FPR [points] of the videos it may be chosen on.
+def choose(fr: Rates, fpr: Rates, target_fpr: float, rule: Rule) -> int:
+    """Choose a point of a grid by the mean FR and FPR over the videos that it may be chosen on.
 
-    closest: the smallest abs(FPR - target); points with FPR 0 are not eligible, unless there are no others. Ties go to
-        the lowest FR, then to the median of the points that are left, the lower of two.
-    budget: the lowest FR among the points with FPR <= target, or with the lowest FPR there is if none keeps to it. Ties
-        go to the lowest FPR, then to the median as before.
+    - closest: the smallest abs(FPR - target). Points with FPR 0 are not eligible, unless there are no others. Ties go
+      to the lowest FR, then to the median of the remaining points, the lower of two.
+    - budget: the lowest FR among the points with FPR <= target, or with the lowest FPR if there are none. Ties go to
+      the lowest FPR, then to the median as before.
 
-    Points without an FPR, since no video has two polyps, cannot be chosen between: an error.
+    Args:
+        fr: float64[points].
+        fpr: float64[points].
+        target_fpr: Above 0, at most 1.
+        rule: Which of the two.
+
+    Raises:
+        DataError: A rate is undefined, since no video has two polyps.
     """
     if rule not in RULES:
         raise DataError(f"the selection rule must be one of {', '.join(RULES)}, found {rule!r}")
-    check_target(target_fpr)
     if not len(fr) or np.isnan(fpr).any() or np.isnan(fr).any():
         raise DataError(
             "no operating point can be chosen where FR or FPR is undefined: "
@@ -49,8 +58,8 @@ def choose(fr: Floats, fpr: Floats, target_fpr: float, rule: Rule) -> int:
     return int(points[(len(points) - 1) // 2])
 
 
-def front(fr: Floats, fpr: Floats) -> NDArray[np.int64]:
-    """The points that no other beats in both FR and FPR, by rising FPR; of equal points the first."""
+def front(fr: Rates, fpr: Rates) -> NDArray[np.int64]:
+    """Points that no other point beats in both FR and FPR, by rising FPR; of equal points the first."""
     order = np.lexsort((np.arange(len(fr)), fr, fpr))
     order = order[~(np.isnan(fr) | np.isnan(fpr))[order]]
     lowest = np.minimum.accumulate(fr[order])
@@ -59,6 +68,6 @@ def front(fr: Floats, fpr: Floats) -> NDArray[np.int64]:
     return np.asarray(order[better])
 
 
-def lowest_of(points: NDArray[np.int64], values: Floats) -> NDArray[np.int64]:
-    """Those of the points at which the values are lowest."""
+def lowest_of(points: NDArray[np.int64], values: Rates) -> NDArray[np.int64]:
+    """The points with the lowest value."""
     return np.asarray(points[values[points] <= values[points].min() + TIE])

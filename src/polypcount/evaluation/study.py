@@ -1,10 +1,10 @@
-"""What a leave-one-out study found: folds, their summaries, and how it was made."""
+"""The result of a leave-one-out study: folds, their summaries, and how it was made."""
 
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,17 +15,22 @@ from polypcount.evaluation.retrieval import ReidentificationScores, RetrievalSco
 from polypcount.evaluation.scores import VideoScores
 from polypcount.evaluation.summary import Mean
 
-FORMAT = "polypcount-study"
-FORMAT_VERSION = 1
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
 class Fold:
     """One video, judged at the point that was chosen on the others.
 
-    point: its number in the grid; parameters: what that point is.
-    selected_fr, selected_fpr: means over the other videos at this point, on which it was chosen; NaN where nothing was.
-    scores: of this video, which had no say. labels: int32[n], the group of each of its tracklets.
+    Attributes:
+        video: Its id.
+        point: Number of the point in the grid.
+        parameters: The parameters at that point.
+        selected_fr: Mean FR over the other videos at this point, on which it was chosen; NaN where nothing was chosen.
+        selected_fpr: Mean FPR over the other videos, likewise.
+        scores: Scores of this video.
+        labels: int32[n], the group of each of its tracklets.
+        converged: Whether the method converged.
     """
 
     video: str
@@ -42,9 +47,12 @@ class Fold:
 class RuleStudy:
     """The folds of one method under one rule.
 
-    rule: "closest", "budget", or "fixed" where there was nothing to choose.
-    scores: mean of each score over the folds. parameters: mean of each chosen parameter over the folds.
-    selected_fpr: mean over the folds of the FPR at which the point was chosen, to be held against `scores["fpr"]`.
+    Attributes:
+        rule: "closest", "budget", or "fixed" where there was nothing to choose.
+        folds: One for each video.
+        scores: Mean of each score over the folds.
+        parameters: Mean of each chosen parameter over the folds.
+        selected_fpr: Mean over the folds of the FPR at which the point was chosen, to compare with `scores["fpr"]`.
     """
 
     rule: str
@@ -58,9 +66,16 @@ class RuleStudy:
 class MethodStudy:
     """One method over all videos.
 
-    estimator: the method itself. settings: its parameters that were not searched. grid: the values of those that were.
-    trade_off: float64[m, 2], FPR and FR over all videos of the grid points that no other beats in both, by rising FPR.
-    unconverged: share of all (video, point) at which affinity propagation did not come to rest.
+    Attributes:
+        method: Its name.
+        estimator: The method itself.
+        settings: Parameters that were not searched.
+        grid: Values of the parameters that were searched.
+        points: Number of points of the grid.
+        rules: The folds under each rule.
+        trade_off: float64[m, 2], FPR and FR over all videos at the grid points that no other point beats in both, by
+            rising FPR.
+        unconverged: Share of all (video, point) at which affinity propagation did not converge.
     """
 
     method: str
@@ -77,16 +92,21 @@ class MethodStudy:
 class Study:
     """A leave-one-out study of one set of embeddings.
 
-    settings: target FPR, how FPR is averaged for selection, shortest tracklet, constraints, grid preset.
-    videos: id, tracklets, polyps that own one, annotated polyps; one entry for each video.
-    tracklets: for each video, start frame, stop frame and polyp id of its tracklets, in the order of all labels.
-    retrieval, reidentification, reidentification_within: how well the vectors tell polyps apart before any grouping,
-        over all videos and over pairs of one video.
+    Attributes:
+        settings: Target FPR, how FPR is averaged for selection, shortest tracklet, constraints, grid preset.
+        videos: For each video its id, and the numbers of tracklets, of polyps that have one, and of annotated polyps.
+            Also the start frame, stop frame and polyp id of each tracklet, in the order of all labels.
+        methods: The methods, in the order given.
+        retrieval: How well the vectors alone find tracklets of the same polyp in all videos.
+        reidentification: How well the vectors alone separate pairs of one polyp from pairs of two, in all videos.
+        reidentification_within: The same over pairs within a video.
+        embeddings_hash: Content hash of the embeddings.
+        encoder: Fingerprint of the encoder that made them.
+        provenance: How the study was made.
     """
 
     settings: Mapping[str, Any]
     videos: tuple[Mapping[str, Any], ...]
-    tracklets: tuple[tuple[tuple[int, int, str], ...], ...]
     methods: tuple[MethodStudy, ...]
     retrieval: RetrievalScores
     reidentification: ReidentificationScores
@@ -97,42 +117,32 @@ class Study:
 
     def __getitem__(self, method: str) -> MethodStudy:
         """The study of one method, by name."""
-        for study in self.methods:
-            if study.method == method:
-                return study
-        raise KeyError(method)
+        return {study.method: study for study in self.methods}[method]
 
     def save(self, out: str | Path, embeddings: Embeddings | None = None) -> Path:
-        """Write tables, figures and `study.json`, see `study_folder.py`. embeddings: for the figures of each video."""
+        """Write tables, figures and `study.json` to a folder; embeddings are needed for the figures of each video."""
         from polypcount.evaluation.study_folder import save_study
 
         return save_study(self, out, embeddings)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as JSON values; undefined is None."""
-        plain = {
-            "format": FORMAT,
-            "format_version": FORMAT_VERSION,
-            "settings": self.settings,
-            "embeddings": {"content_hash": self.embeddings_hash, "encoder": self.encoder},
-            "videos": [
-                {
-                    **video,
-                    "tracklet_spans": [
-                        {"start_frame": start, "stop_frame": stop, "polyp": polyp} for start, stop, polyp in spans
-                    ],
-                }
-                for video, spans in zip(self.videos, self.tracklets, strict=True)
-            ],
-            "vectors": {
-                "retrieval": asdict(self.retrieval),
-                "reidentification": asdict(self.reidentification),
-                "reidentification_within_videos": asdict(self.reidentification_within),
-            },
-            "methods": [_method(study) for study in self.methods],
-            "provenance": self.provenance.to_dict(),
-        }
-        return defined(plain)  # type: ignore[no-any-return]
+        return defined(
+            {
+                "format": "polypcount-study",
+                "format_version": 1,
+                "settings": self.settings,
+                "embeddings": {"content_hash": self.embeddings_hash, "encoder": self.encoder},
+                "videos": self.videos,
+                "vectors": {
+                    "retrieval": asdict(self.retrieval),
+                    "reidentification": asdict(self.reidentification),
+                    "reidentification_within_videos": asdict(self.reidentification_within),
+                },
+                "methods": [_method(study) for study in self.methods],
+                "provenance": self.provenance.to_dict(),
+            }
+        )
 
 
 def _method(study: MethodStudy) -> dict[str, Any]:
@@ -170,10 +180,10 @@ def fold_values(fold: Fold) -> dict[str, Any]:
     }
 
 
-def defined(value: Any) -> Any:
-    """The same with None for NaN, which JSON does not have."""
+def defined(value: T) -> T:
+    """The same JSON values with None for NaN."""
     if isinstance(value, Mapping):
-        return {name: defined(part) for name, part in value.items()}
+        return {name: defined(part) for name, part in value.items()}  # type: ignore[return-value]
     if isinstance(value, (list, tuple)):
-        return [defined(part) for part in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
+        return [defined(part) for part in value]  # type: ignore[return-value]
+    return None if isinstance(value, float) and math.isnan(value) else value  # type: ignore[return-value]

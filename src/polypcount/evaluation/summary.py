@@ -1,4 +1,4 @@
-"""Scores over videos: means, their spread, and how sure they are."""
+"""Scores over videos: means, standard deviations and confidence intervals."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from polypcount.errors import DataError
 from polypcount.evaluation.scores import VideoScores
 
-Floats = NDArray[np.float64]
-DRAWS_AT_A_TIME = 1_000_000  # bounds the memory of the bootstrap to some tens of megabytes
+DRAWS_AT_A_TIME = 1_000_000  # limits the memory of the bootstrap to some tens of megabytes
 
 SCORES: dict[str, Callable[[VideoScores], float]] = {
     "fr": lambda video: video.fr,
@@ -38,11 +37,13 @@ SCORES: dict[str, Callable[[VideoScores], float]] = {
 class Mean:
     """A mean over videos.
 
-    mean: sum of the defined values / count; NaN of none.
-    std: sample standard deviation, sqrt(sum of (value - mean)^2 / (count - 1)); NaN of fewer than two.
-    low, high: bootstrap percentile interval of the mean; NaN of fewer than two.
-    count: how many values are defined.
-    total: how many values there are.
+    Attributes:
+        mean: Sum of the defined values / count; NaN without any.
+        std: Sample standard deviation, sqrt(sum of (value - mean)^2 / (count - 1)); NaN below two values.
+        low: Lower end of the bootstrap percentile interval of the mean; NaN below two values.
+        high: Its upper end.
+        count: Number of defined values.
+        total: Number of values.
     """
 
     mean: float
@@ -54,30 +55,33 @@ class Mean:
 
 
 def mean_of(values: ArrayLike, *, level: float = 0.95, resamples: int = 10_000, seed: int = 0) -> Mean:
-    """Mean of values [videos], of which those that are NaN are left out and counted.
+    """Mean over videos, with a bootstrap interval.
 
-    The interval is between the (1 - level) / 2 and (1 + level) / 2 quantiles of the means of `resamples` draws of as
-    many videos with replacement. Videos with an undefined value are drawn too, so that the interval knows of their
-    number; a draw with no defined value is left out. The same seed draws the same videos.
+    The interval lies between the (1 - level) / 2 and (1 + level) / 2 quantiles of the means of `resamples` draws of as
+    many videos with replacement. Videos with an undefined value are drawn too, so the interval is wider if there
+    are many of them. A draw without a defined value is left out.
+
+    Args:
+        values: float[videos]; NaN is undefined and left out of the mean.
+        level: Between 0 and 1.
+        resamples: Number of draws, at least 1.
+        seed: The same seed draws the same videos.
     """
-    given = np.asarray(values, np.float64)
-    if given.ndim != 1:
-        raise DataError(f"values must have the shape [videos], found {list(given.shape)}")
-    if (infinite := np.isinf(given)).any():
-        row = int(np.argmax(infinite))
-        raise DataError(f"values must be finite, or NaN where undefined, found {given[row]} in row {row}")
-    if not 0 < level < 1:
-        raise DataError(f"level must be between 0 and 1, found {level}; 0.95 is usual")
-    if resamples < 1:
-        raise DataError(f"resamples must be at least 1, found {resamples}; 10000 is usual")
-    defined = given[~np.isnan(given)]
+    column = np.asarray(values, np.float64)
+    if column.ndim != 1:
+        raise DataError(f"values must have the shape [videos], found {list(column.shape)}")
+    if (infinite := np.isinf(column)).any():
+        raise DataError(f"values must be finite, or NaN where undefined, found infinity in row {np.argmax(infinite)}")
+    if not 0 < level < 1 or resamples < 1:
+        raise DataError(f"level must be between 0 and 1, resamples at least 1, found {level} and {resamples}")
+    defined = column[~np.isnan(column)]
     mean = float(defined.mean()) if len(defined) else math.nan
     std, low, high = math.nan, math.nan, math.nan
     if len(defined) > 1:
         std = float(defined.std(ddof=1))
-        if len(means := _resampled_means(given, resamples, seed)):
+        if len(means := _resampled_means(column, resamples, seed)):
             low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
-    return Mean(mean, std, float(low), float(high), len(defined), len(given))
+    return Mean(mean, std, float(low), float(high), len(defined), len(column))
 
 
 def summarise(
@@ -85,15 +89,15 @@ def summarise(
 ) -> dict[str, Mean]:
     """The mean of each score over videos, by name.
 
-    fr, fr_all, fpr, tpr, precision, adjusted_rand, v_measure, bcubed_f1: as `VideoScores` has them, over the videos in
-        which they are defined.
-    fr_single_polyp, fr_multi_polyp: fr over the videos in which one polyp owns tracklets, and more than one.
-    fpr_zero_filled: fpr over all videos, 0 where it is undefined.
-    count_error, absolute_count_error: groups - polyps, and its absolute value; not of videos without a tracklet.
-    exact_count: the share of those videos with the count error 0.
-    count_error_all, absolute_count_error_all, exact_count_all: the same against all annotated polyps.
+    - fr, fr_all, fpr, tpr, precision, adjusted_rand, v_measure, bcubed_f1: those of `VideoScores`, over the videos in
+      which they are defined.
+    - fr_single_polyp, fr_multi_polyp: fr over the videos in which one polyp has tracklets, and more than one.
+    - fpr_zero_filled: fpr over all videos, 0 where it is undefined.
+    - count_error, absolute_count_error: groups - polyps, and its absolute value, over videos with a tracklet.
+    - exact_count: the share of those videos with the count error 0.
+    - count_error_all, absolute_count_error_all, exact_count_all: the same against all annotated polyps.
 
-    Every score is resampled by the same draws of videos.
+    All scores are resampled by the same draws of videos.
     """
     return {
         name: mean_of([score(video) for video in scores], level=level, resamples=resamples, seed=seed)
@@ -101,8 +105,8 @@ def summarise(
     }
 
 
-def _resampled_means(values: Floats, resamples: int, seed: int) -> Floats:
-    """The mean of the defined values of each draw, float64[draws that have any]."""
+def _resampled_means(values: NDArray[np.float64], resamples: int, seed: int) -> NDArray[np.float64]:
+    """Mean of the defined values of each draw, float64[draws with a defined value]."""
     rng = np.random.default_rng(seed)
     means = np.empty(resamples)
     step = max(1, DRAWS_AT_A_TIME // len(values))

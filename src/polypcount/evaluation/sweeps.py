@@ -1,36 +1,30 @@
-"""Every video at every point of a grid, once: the numbers from which all folds and rules choose.
+"""Every video at every point of a grid, once: the counts from which all folds and rules choose.
 
-What is found is kept in a folder, one file for each video and method, under a key of everything that went in. So a
-study that was interrupted goes on where it was, and one with another target FPR starts from what is there.
+Results are kept in a folder, one file for each video and method, under a key of all input. So an interrupted study
+continues where it stopped, and a study with another target FPR starts from these results.
 """
 
-import hashlib
-import json
-import threading
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polypcount.clustering import Grid, Method, run_tasks
-from polypcount.clustering.base import Task
+from polypcount.clustering import Grid, Method, Sweep, run_tasks
 from polypcount.evaluation.pairs import SweepCounts, sweep_counts
-from polypcount.evaluation.scenes import StudyVideo
+from polypcount.evaluation.videos import StudyVideo
 from polypcount.progress import Progress, no_progress
+from polypcount.storage import content_key, whole_file
 from polypcount.version import __version__
-from polypcount.whole import whole_file
 
-_FORMAT = "polypcount sweep 1"  # goes up with every change that gives other groups
-_COUNTS = ("groups", "true_positive", "false_positive", "false_negative", "true_negative")
+_VERSION = 2  # goes up with every change that gives other groups
 
 
 @dataclass(frozen=True, eq=False)
 class VideoSweep:
-    """One video at every point of a grid: its counts, and whether the method came to rest, bool[points]."""
+    """One video at every point of a grid: its counts, and whether the method converged, bool[points]."""
 
     counts: SweepCounts
     converged: NDArray[np.bool_]
@@ -45,103 +39,77 @@ def sweep_videos(
     threads: int | None = None,
     progress: Progress = no_progress,
 ) -> list[VideoSweep]:
-    """Group every video at every point, on all cores. folder: where sweeps are kept from run to run, if anywhere.
+    """Group every video at every point, on all cores.
 
-    Progress is told in grid points over all videos, weighed by the work that a video's points are, so that the time
-    left can be told from it.
+    Args:
+        method: The method.
+        videos: The videos.
+        grid: The points.
+        folder: Where results are kept between runs, if anywhere.
+        threads: One for each core by default.
+        progress: Called with grid points over all videos, weighted by the work for each video.
     """
-    found: list[VideoSweep | None] = [None] * len(videos)
-    files = [folder / f"{method.name}-{_key(method, video, grid)}.npz" if folder else None for video in videos]
-    for place, file in enumerate(files):
-        found[place] = _load(file, len(grid)) if file else None
-    work = [len(video.scene) ** 2 + 500 for video in videos]
-    total = len(grid) * len(videos)
-    done = sum(work[place] * len(grid) for place, known in enumerate(found) if known)
+    files = [folder and folder / f"{method.name}-{_key(method, video, grid)}.npz" for video in videos]
+    swept = {row: saved for row, file in enumerate(files) if (saved := _load(file, len(grid)))}
+    work = [len(video.tracklets) ** 2 + 500 for video in videos]
+    done = sum(work[row] * len(grid) for row in swept)
+    unfinished: dict[int, Sweep] = {}
+    tasks_left: dict[int, int] = {}
 
-    def tasks() -> Iterator[Task]:
-        for place, video in enumerate(videos):
-            if found[place] is None:
-                yield from _tasks_of(method, video, grid, work[place], _keeper(found, place, files[place]))
+    def tasks() -> Iterator[Callable[[], tuple[int, int]]]:
+        for row, video in enumerate(videos):
+            if row not in swept:
+                unfinished[row], parts = method.prepare(video.tracklets, grid)
+                parts = parts or [lambda: len(grid)]
+                tasks_left[row] = len(parts)
+                yield from ((lambda row=row, part=part: (row, part())) for part in parts)
 
-    for weighed in chain([0], run_tasks(tasks(), threads)):
-        done += weighed
-        progress(round(done * len(videos) / max(sum(work), 1)), total)
-    return [known for known in found if known is not None]
+    def tell() -> None:
+        progress(round(done * len(videos) / max(sum(work), 1)), len(grid) * len(videos))
 
-
-def _tasks_of(
-    method: Method, video: StudyVideo, grid: Grid, work: int, keep: Callable[[VideoSweep], None]
-) -> Iterator[Task]:
-    """The tasks of one video; the one that ends last scores the video and hands the result on."""
-    sweep, tasks = method.prepare(video.scene, grid)
-    left, lock = len(tasks), threading.Lock()
-
-    def finish() -> int:
-        keep(VideoSweep(sweep_counts(sweep.labels, video.truth), sweep.converged))
-        return len(grid) * work
-
-    def counted(task: Task) -> Task:
-        def run() -> int:
-            nonlocal left
-            points = task()
-            with lock:
-                left -= 1
-                last = left == 0
-            if last:
-                finish()
-            return points * work
-
-        return run
-
-    if not tasks:
-        yield finish
-    yield from map(counted, tasks)
-
-
-def _keeper(found: list[VideoSweep | None], place: int, file: Path | None) -> Callable[[VideoSweep], None]:
-    def keep(result: VideoSweep) -> None:
-        if file:
-            _save(file, result)
-        found[place] = result
-
-    return keep
+    tell()
+    for row, points in run_tasks(tasks(), threads):
+        tasks_left[row] -= 1
+        if not tasks_left[row]:
+            sweep = unfinished.pop(row)
+            swept[row] = VideoSweep(sweep_counts(sweep.labels, videos[row].truth), sweep.converged)
+            _save(files[row], swept[row])
+        done += points * work[row]
+        tell()
+    return [swept[row] for row in range(len(videos))]
 
 
 def _key(method: Method, video: StudyVideo, grid: Grid) -> str:
-    """Hash of all that decides a sweep."""
-    settings = {name: value for name, value in method.get_params().items() if name not in grid.axes}
-    head = [
-        _FORMAT,
+    """Key of all that decides a sweep."""
+    tracklets = video.tracklets
+    return content_key(
+        "sweep",
+        _VERSION,
         __version__,
         f"{type(method).__module__}.{type(method).__qualname__}",
-        settings,
-        video.scene.duration,
+        {name: value for name, value in method.get_params().items() if name not in grid.axes},
         {name: list(values) for name, values in grid.axes.items()},
-    ]
-    digest = hashlib.sha256(json.dumps(head, sort_keys=True, default=str).encode())
-    scene = video.scene
-    truth = np.unique(video.truth, return_inverse=True)[1]
-    for part in (scene.vectors, scene.positions, scene.constraints.cannot_link, scene.constraints.must_link, truth):
-        column = np.ascontiguousarray(part)
-        digest.update(f"\n{column.dtype.str} {column.shape}\n".encode())
-        digest.update(column.tobytes())
-    return digest.hexdigest()[:20]
+        tracklets.duration,
+        tracklets.vectors,
+        tracklets.positions,
+        tracklets.constraints.cannot_link,
+        tracklets.constraints.must_link,
+        np.unique(video.truth, return_inverse=True)[1],
+    )[:20]
 
 
-def _save(file: Path, result: VideoSweep) -> None:
-    with whole_file(file) as unfinished, unfinished.open("wb") as stream:
-        columns = {name: getattr(result.counts, name) for name in _COUNTS}
-        np.savez_compressed(stream, converged=result.converged, **columns)
+def _save(file: Path | None, swept: VideoSweep) -> None:
+    if file:
+        rows = np.array([*vars(swept.counts).values(), swept.converged], np.int64)
+        with whole_file(file) as unfinished, unfinished.open("wb") as stream:
+            np.savez_compressed(stream, rows=rows)
 
 
-def _load(file: Path, points: int) -> VideoSweep | None:
-    """What was kept; None where there is nothing, or nothing that can be used."""
+def _load(file: Path | None, points: int) -> VideoSweep | None:
+    """Read a saved sweep; None if the file is missing or damaged."""
     try:
-        with file.open("rb") as stream, np.load(stream, allow_pickle=False) as kept:
-            columns = {name: kept[name] for name in (*_COUNTS, "converged")}
+        with (file or Path()).open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
+            groups, *pairs, converged = arrays["rows"].reshape(6, points)
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         return None
-    if any(column.shape != (points,) or column.dtype.kind not in "ib" for column in columns.values()):
-        return None
-    converged = columns.pop("converged").astype(bool)
-    return VideoSweep(SweepCounts(**columns), converged)
+    return VideoSweep(SweepCounts(groups.astype(np.int32), *pairs), converged.astype(bool))

@@ -1,15 +1,12 @@
-"""Tables of a study, to read (Markdown), to print (LaTeX) and to go on with (CSV)."""
+"""Tables of a study as Markdown, LaTeX and CSV."""
 
-import csv
-import io
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from polypcount.evaluation.scores import DERIVED, MEASURED
 from polypcount.evaluation.study import MethodStudy, RuleStudy, Study
 from polypcount.evaluation.summary import Mean
+from polypcount.storage import csv_text
 
 _LATEX = str.maketrans(
     {
@@ -24,7 +21,7 @@ _LATEX = str.maketrans(
 
 @dataclass(frozen=True)
 class Table:
-    """Cells as text. The first column is text, the others are numbers."""
+    """Cells as text. The first column holds names, the others numbers."""
 
     title: str
     header: tuple[str, ...]
@@ -42,30 +39,25 @@ class Table:
 
     def to_latex(self) -> str:
         """A `table` for the booktabs package."""
-        lines = [r"\begin{table}", r"\centering", rf"\begin{{tabular}}{{l{'r' * (len(self.header) - 1)}}}", r"\toprule"]
-        # Braces first, since LaTeX takes a bracket or star at the start of a row for an option of the one before.
-        cells = ["{}" + " & ".join(_one_line(cell).translate(_LATEX) for cell in row) + r" \\" for row in self.rows]
-        head = " & ".join(_one_line(cell).translate(_LATEX) for cell in self.header) + r" \\"
+        # Braces first: LaTeX would take a bracket or star at the start of a row as an option of the row before.
+        head, *rows = (
+            "{}" + " & ".join(_one_line(cell).translate(_LATEX) for cell in row) + r" \\"
+            for row in (self.header, *self.rows)
+        )
         caption = " ".join((f"{self.title}.", *self.notes)).translate(_LATEX)
-        lines += [
-            head,
-            r"\midrule",
-            *cells,
-            r"\bottomrule",
-            r"\end{tabular}",
-            rf"\caption{{{caption}}}",
-            r"\end{table}",
-        ]
-        return "\n".join(lines) + "\n"
+        columns = "l" + "r" * (len(self.header) - 1)
+        begin = [r"\begin{table}", r"\centering", rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule"]
+        end = [r"\bottomrule", r"\end{tabular}", rf"\caption{{{caption}}}", r"\end{table}"]
+        return "\n".join([*begin, *rows, *end]) + "\n"
 
 
 def summary_table(study: Study) -> Table:
-    """One row for each method and rule: the two rates that are traded for each other."""
+    """One row for each method and rule: FR and FPR."""
     header = ("method", "rule", "FR", "95 % interval", "FPR", "FPR, undefined as 0", "FPR selected at")
     rows = tuple(
         (
             method.method,
-            _rule(rule),
+            rule.rule.replace("fixed", "-"),
             _spread(rule.scores["fr"]),
             f"{_number(rule.scores['fr'].low)} to {_number(rule.scores['fr'].high)}",
             _spread(rule.scores["fpr"], 4),
@@ -97,15 +89,15 @@ def detail_table(study: Study) -> Table:
     rows = tuple(
         (
             method.method,
-            _rule(rule),
+            rule.rule.replace("fixed", "-"),
             *(_number(rule.scores[name].mean) for name in _DETAILS),
             ", ".join(f"{name} {_spread(mean)}" for name, mean in rule.parameters.items()) or "-",
         )
         for method, rule in _rules(study)
     )
     any_scores = study.methods[0].rules[0].scores
-    told = ", ".join(f"{title} {any_scores[name].count}" for name, title in _DETAILS.items())
-    notes = (f"Means over videos in which the score is defined: {told}.",)
+    counts = ", ".join(f"{title} {any_scores[name].count}" for name, title in _DETAILS.items())
+    notes = (f"Means over videos in which the score is defined: {counts}.",)
     return Table("More scores", ("method", "rule", *_DETAILS.values(), "chosen"), rows, notes)
 
 
@@ -122,20 +114,19 @@ def video_table(study: Study) -> Table:
             scores = rule.folds[place].scores
             row += [_number(scores.fr), _number(scores.fpr, 4)]
         rows.append(tuple(row))
-    undefined = "FPR is undefined (-) with one polyp."
-    if not _chosen(study):
-        return Table("Each video", tuple(header), tuple(rows), ("All parameters were fixed.", undefined))
-    notes = ("Parameters chosen on the other videos by the rule `closest`.", undefined)
-    return Table("Each video, held out", tuple(header), tuple(rows), notes)
+    title, note = "Each video", "All parameters were fixed."
+    if _chosen(study):
+        title, note = "Each video, held out", "Parameters chosen on the other videos by the rule `closest`."
+    return Table(title, tuple(header), tuple(rows), (note, "FPR is undefined (-) with one polyp."))
 
 
 def vector_table(study: Study) -> Table:
-    """How well the vectors tell polyps apart, before any grouping."""
-    found, pairs, within = study.retrieval, study.reidentification, study.reidentification_within
+    """How well the vectors separate polyps, before any grouping."""
+    search, pairs, within = study.retrieval, study.reidentification, study.reidentification_within
     rows = (
-        ("search over all videos: mAP", _number(found.mean_average_precision, 3), f"{found.queries} queries"),
-        ("search over all videos: HR@1", _number(found.hit_rate_1, 3), f"{found.queries} queries"),
-        ("search over all videos: HR@5", _number(found.hit_rate_5, 3), f"{found.queries} queries"),
+        ("search over all videos: mAP", _number(search.mean_average_precision, 3), f"{search.queries} queries"),
+        ("search over all videos: HR@1", _number(search.hit_rate_1, 3), f"{search.queries} queries"),
+        ("search over all videos: HR@5", _number(search.hit_rate_5, 3), f"{search.queries} queries"),
         *(
             row
             for where, scores in (("pairs of all videos", pairs), ("pairs within a video", within))
@@ -145,14 +136,14 @@ def vector_table(study: Study) -> Table:
             )
         ),
     )
-    left_out = (f"Left out of the search: {found.queries_left_out} with no other tracklet of their polyp.",)
-    return Table("The vectors alone", ("score", "value", "over"), rows, left_out if found.queries_left_out else ())
+    left_out = (f"Left out of the search: {search.queries_left_out} with no other tracklet of their polyp.",)
+    return Table("The vectors alone", ("score", "value", "over"), rows, left_out if search.queries_left_out else ())
 
 
 def summary_csv(study: Study) -> str:
     """One row for each method, rule and quantity: mean, std, interval, and over how many videos."""
     rows = [
-        [method.method, rule.rule, name, *(_plain(getattr(mean, part)) for part in _MEAN)]
+        [method.method, rule.rule, name, *(getattr(mean, part) for part in _MEAN)]
         for method, rule in _rules(study)
         for name, mean in (
             *rule.scores.items(),
@@ -160,7 +151,7 @@ def summary_csv(study: Study) -> str:
             *((f"chosen_{name}", mean) for name, mean in rule.parameters.items()),
         )
     ]
-    return _csv(["method", "rule", "score", *_MEAN], rows)
+    return csv_text(["method", "rule", "score", *_MEAN], rows)
 
 
 def video_csv(study: Study) -> str:
@@ -177,8 +168,8 @@ def video_csv(study: Study) -> str:
             scores += [getattr(fold.scores, name) for name in (*DERIVED, *MEASURED)]
             values = [*scores, fold.selected_fr, fold.selected_fpr, fold.converged]
             values += [fold.parameters.get(name, math.nan) for name in chosen]
-            rows.append([method.method, rule.rule, fold.video, *map(_plain, values)])
-    return _csv([*header, "converged", *chosen], rows)
+            rows.append([method.method, rule.rule, fold.video, *values])
+    return csv_text([*header, "converged", *chosen], rows)
 
 
 _MEAN = ("mean", "std", "low", "high", "count", "total")
@@ -191,16 +182,16 @@ def _rules(study: Study) -> list[tuple[MethodStudy, RuleStudy]]:
 def _summary_notes(study: Study) -> tuple[str, ...]:
     defined = study.methods[0].rules[0].scores["fpr"]
     annotated = sum(video["annotated_polyps"] for video in study.videos)
-    kept = sum(video["polyps"] for video in study.videos)
+    polyps = sum(video["polyps"] for video in study.videos)
     tracklets = sum(video["tracklets"] for video in study.videos)
     return (
         f"{len(study.videos)} videos, {tracklets:,} tracklets of at least {study.settings['min_frames']} boxes, "
-        f"{kept} polyps that own one, {annotated} annotated.",
+        f"{polyps} polyps that have one, {annotated} annotated.",
         "Mean ± sample standard deviation over videos; the interval is a bootstrap over videos.",
         f"FPR is a mean over the {defined.count} of {defined.total} videos with two polyps or more."
         + (
-            f" It was to be {study.settings['target_fpr']:g} over the videos chosen on "
-            f"(average: {study.settings['fpr_average']}), and 'selected at' is what it was there."
+            f" The target over the videos chosen on is {study.settings['target_fpr']:g} "
+            f"(average: {study.settings['fpr_average']}), and 'selected at' is the FPR there."
             if _chosen(study)
             else ""
         ),
@@ -212,38 +203,12 @@ def _chosen(study: Study) -> bool:
     return any(rule.rule != "fixed" for _, rule in _rules(study))
 
 
-def _rule(study: RuleStudy) -> str:
-    return "-" if study.rule == "fixed" else study.rule
-
-
 def _spread(mean: Mean, decimals: int = 2) -> str:
     return f"{_number(mean.mean, decimals)} ± {_number(mean.std, decimals)}"
 
 
 def _number(value: float, decimals: int = 2) -> str:
     return "-" if math.isnan(value) else f"{value:.{decimals}f}"
-
-
-def _plain(value: Any) -> str:
-    """Nothing for NaN, all digits for the rest."""
-    return "" if isinstance(value, float) and math.isnan(value) else str(value)
-
-
-def _csv(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(header)
-    # A spreadsheet takes a cell that begins like a formula for one; ids come from elsewhere.
-    writer.writerows([[_safe(cell) for cell in row] for row in rows])
-    return out.getvalue()
-
-
-def _safe(cell: str) -> str:
-    try:
-        float(cell)
-    except ValueError:
-        return f"'{cell}" if cell[:1] in ("=", "+", "-", "@", "\t", "\r") else cell
-    return cell
 
 
 def _one_line(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Several corpora into one, with ids kept apart by dataset."""
+"""Merge several corpora into one; equal ids of different datasets stay distinct."""
 
 import dataclasses
 from collections import Counter
@@ -24,8 +24,8 @@ def merge(corpora: Sequence[Corpus]) -> Corpus:
 def _apart(corpus: Corpus, videos: Counter[str], polyps: Counter[str]) -> Corpus:
     dataset_of = {video.id: video.dataset for video in corpus.videos}
 
-    def renamed(name: str, dataset: str, seen: Counter[str]) -> str:
-        return f"{dataset}/{name}" if seen[name] > 1 and dataset else name
+    def renamed(name: str, dataset: str, times: Counter[str]) -> str:
+        return f"{dataset}/{name}" if times[name] > 1 and dataset else name
 
     return dataclasses.replace(
         corpus,
@@ -46,11 +46,11 @@ def _apart(corpus: Corpus, videos: Counter[str], polyps: Counter[str]) -> Corpus
 def published_counts(corpus: Corpus) -> list[str]:
     """A line for each dataset of the paper's training set, and one for all: polyps found here, polyps published."""
     dataset_of = {video.id: video.dataset for video in corpus.videos}
-    found = Counter(dataset_of.get(polyp.video or "", "") for polyp in corpus.polyps)
-    if not set(found) & set(_TRAINING_POLYPS):
+    polyps = Counter(dataset_of.get(polyp.video or "", "") for polyp in corpus.polyps)
+    if not set(polyps) & set(_TRAINING_POLYPS):
         return []
     expected = {**_TRAINING_POLYPS, "together": sum(_TRAINING_POLYPS.values())}
-    here = {**found, "together": sum(found.values())}
+    here = {**polyps, "together": sum(polyps.values())}
     return [
         f"{name}: {here.get(name, 0)} polyps, the paper's training set has {count}"
         + ("" if here.get(name, 0) == count else f" ({here.get(name, 0) - count:+d})")

@@ -1,4 +1,4 @@
-"""What a card shows of a polyp, and what is shown of two tracklets in doubt."""
+"""The cards of a page: one for each polyp, one for each uncertain pair of tracklets."""
 
 import base64
 from collections.abc import Sequence
@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from polypcount.counting.result import CountedPolyp, CountedTracklet, CountReport, Picture
-from polypcount.report.colours import Look, look_of
 from polypcount.report.words import Clock, amount, certainty, doubt
 
 _VIEWS = 8
@@ -15,12 +14,16 @@ MOST_PAIRS = 12
 
 
 @dataclass(frozen=True)
-class Shown:
+class PagePicture:
     """A picture as a page needs it.
 
-    uri: the JPEG itself, as a data: address.
-    width, height: in pixels. box: left, top, width, height in the same; None where none is drawn.
-    when: the moment it was seen. told: what it shows, in words.
+    Attributes:
+        uri: The JPEG itself, as a data: address.
+        width: In pixels.
+        height: In pixels.
+        box: Left, top, width and height of the box to draw, in pixels; None for no box.
+        when: Time of its frame in the recording.
+        text: What it shows, in words.
     """
 
     uri: str
@@ -28,111 +31,94 @@ class Shown:
     height: int
     box: tuple[float, float, float, float] | None
     when: str
-    told: str
+    text: str
 
 
 @dataclass(frozen=True)
-class Card:
-    """One polyp. facts: names and values, in order."""
+class PolypCard:
+    """One polyp; `facts` are names and values, in order."""
 
     number: int
-    look: Look
-    best: Shown | None
-    views: tuple[Shown, ...]
+    best: PagePicture | None
+    views: tuple[PagePicture, ...]
     facts: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
 class PairSide:
-    """One of two tracklets. span: when it was seen."""
+    """One tracklet of an uncertain pair; `span` says when it is visible."""
 
     number: int
-    look: Look
-    picture: Shown | None
+    picture: PagePicture | None
     span: str
 
 
-@dataclass(frozen=True)
-class PairCard:
-    """Two tracklets about which the repetitions do not agree, and what that means."""
-
-    sides: tuple[PairSide, PairSide]
-    told: str
-
-
-def card_of(report: CountReport, polyp: CountedPolyp) -> Card:
+def card_of(report: CountReport, polyp: CountedPolyp) -> PolypCard:
     """The card of one polyp."""
     clock = Clock(report.video.fps)
-    mine = [report.tracklets[row] for row in polyp.tracklets]
+    tracklets = [report.tracklets[row] for row in polyp.tracklets]
+    first, last = first_and_last_frame(report, polyp)
     facts = (
-        ("First seen", clock.moment(first_frame(report, polyp))),
-        ("Last seen", clock.moment(last_frame(report, polyp))),
+        ("First seen", clock.moment(first)),
+        ("Last seen", clock.moment(last)),
         ("Visible for", clock.span(report.visible_frames(polyp))),
-        ("Seen in", amount(len(mine), "tracklet")),
+        ("Seen in", amount(len(tracklets), "tracklet")),
         ("Certainty", certainty(polyp.certainty, len(report.repeated))),
     )
     name = f"Polyp {polyp.number}"
-    views = sorted((view for tracklet in mine for view in tracklet.views), key=lambda view: view.frame)
-    best = best_picture(mine)
-    return Card(
+    best = best_picture(tracklets)
+    views = sorted((view for tracklet in tracklets for view in tracklet.views), key=lambda view: view.frame)
+    # Equally spaced in their order, with the first and the last.
+    chosen = np.linspace(0, len(views) - 1, min(_VIEWS, len(views))).round().astype(int)
+    return PolypCard(
         polyp.number,
-        look_of(polyp.number),
-        None if best is None else _shown(best, clock, f"{name}, best frame", boxed=True),
-        tuple(_shown(view, clock, name) for view in _evenly(views)),
+        None if best is None else _page_picture(best, clock, f"{name}, best frame", boxed=True),
+        tuple(_page_picture(views[index], clock, name) for index in chosen),
         facts,
     )
 
 
-def pair_cards(report: CountReport) -> list[PairCard]:
-    """The most uncertain decisions, at most twelve."""
+def pair_cards(report: CountReport) -> list[tuple[str, PairSide, PairSide]]:
+    """The most uncertain pairs, at most twelve: what is uncertain, in words, and both tracklets."""
     return [
-        PairCard((_side(report, pair.first), _side(report, pair.second)), doubt(report, pair))
+        (doubt(report, pair), _side(report, pair.first), _side(report, pair.second))
         for pair in report.pairs[:MOST_PAIRS]
     ]
 
 
-def first_frame(report: CountReport, polyp: CountedPolyp) -> int:
-    """The first frame that shows it."""
-    return min(report.tracklets[row].start_frame for row in polyp.tracklets)
-
-
-def last_frame(report: CountReport, polyp: CountedPolyp) -> int:
-    """The last frame that shows it."""
-    return max(report.tracklets[row].stop_frame for row in polyp.tracklets) - 1
+def first_and_last_frame(report: CountReport, polyp: CountedPolyp) -> tuple[int, int]:
+    """The first and the last frame that show the polyp."""
+    tracklets = [report.tracklets[row] for row in polyp.tracklets]
+    return min(tracklet.start_frame for tracklet in tracklets), max(tracklet.stop_frame for tracklet in tracklets) - 1
 
 
 def best_picture(tracklets: Sequence[CountedTracklet]) -> Picture | None:
-    """Of the whole frames, or else of the views, the one in which the polyp is seen best; None without pictures.
+    """The whole frame of the best quality, or else the view of the best quality; None without pictures.
 
-    A tracklet that was split has kept the whole frame of one part only.
+    A tracklet that was split has the whole frame of one part only.
     """
-    wholes = [one.whole for one in tracklets if one.whole]
-    return max(wholes or [view for one in tracklets for view in one.views], key=lambda each: each.quality, default=None)
+    wholes = [tracklet.whole for tracklet in tracklets if tracklet.whole]
+    views = [view for tracklet in tracklets for view in tracklet.views]
+    return max(wholes or views, key=lambda picture: picture.quality, default=None)
 
 
 def _side(report: CountReport, row: int) -> PairSide:
     clock, tracklet = Clock(report.video.fps), report.tracklets[row]
     picture = max(tracklet.views, key=lambda view: view.quality, default=tracklet.whole)
     span = f"{clock.moment(tracklet.start_frame)} to {clock.moment(tracklet.stop_frame - 1)}"
-    told = f"Polyp {tracklet.polyp}, tracklet {row + 1}"
-    shown = None if picture is None else _shown(picture, clock, told, boxed=picture is tracklet.whole)
-    return PairSide(tracklet.polyp, look_of(tracklet.polyp), shown, span)
+    text = f"Polyp {tracklet.polyp}, tracklet {row + 1}"
+    shown = None if picture is None else _page_picture(picture, clock, text, boxed=picture is tracklet.whole)
+    return PairSide(tracklet.polyp, shown, span)
 
 
-def _evenly(views: Sequence[Picture]) -> list[Picture]:
-    """Up to eight of them, at equal distances in their order, the first and the last among them."""
-    chosen = np.linspace(0, len(views) - 1, min(_VIEWS, len(views))).round().astype(int)
-    return [views[place] for place in chosen]
-
-
-def _shown(picture: Picture, clock: Clock, told: str, *, boxed: bool = False) -> Shown:
+def _page_picture(picture: Picture, clock: Clock, text: str, *, boxed: bool = False) -> PagePicture:
     left, top, right, bottom = (round(float(side), 1) for side in picture.xyxy)
     when = clock.moment(picture.frame)
-    return Shown(
+    return PagePicture(
         f"data:image/jpeg;base64,{base64.b64encode(picture.jpeg).decode()}",
         picture.width,
         picture.height,
         (left, top, round(right - left, 1), round(bottom - top, 1)) if boxed else None,
         when,
-        f"{told}, at {when}",
+        f"{text}, at {when}",
     )

@@ -1,8 +1,8 @@
 """The colour and texture of each polyp, the same on the page and in the annotated video.
 
-The colours are the Okabe-Ito palette, darkened until each stands out from white by 3 to 1; people with any of the usual
-colour blindnesses can tell them apart. From the eighth polyp on they come again with a texture. A number always stands
-beside them, so that colour is never the only sign.
+The colours are the Okabe-Ito palette, darkened until each has a contrast of 3 to white; people with the usual kinds of
+colour blindness can tell them apart. From the eighth polyp on, the colours repeat with a texture. A number is always
+beside them, so colour is never the only sign.
 """
 
 from dataclasses import dataclass
@@ -14,11 +14,13 @@ _INKS = ("#ffffff", "#111111")
 
 
 @dataclass(frozen=True)
-class Look:
+class PolypMark:
     """How a polyp is marked.
 
-    colour: "#rrggbb". ink: colour of text on it, with a contrast of at least 4.5.
-    texture: one of `TEXTURES`; empty for none.
+    Attributes:
+        colour: "#rrggbb".
+        ink: Colour of text on it, with a contrast of at least 4.5.
+        texture: One of `TEXTURES`; empty for none.
     """
 
     colour: str
@@ -26,22 +28,22 @@ class Look:
     texture: str
 
 
-def look_of(number: int) -> Look:
+def mark_of(number: int) -> PolypMark:
     """How polyp 1, 2, ... is marked."""
-    turn, place = divmod(number - 1, len(COLOURS))
-    colour = COLOURS[place]
-    return Look(colour, max(_INKS, key=lambda ink: contrast(ink, colour)), TEXTURES[turn % len(TEXTURES)])
+    turn, index = divmod(number - 1, len(COLOURS))
+    colour = COLOURS[index]
+    return PolypMark(colour, max(_INKS, key=lambda ink: contrast(ink, colour)), TEXTURES[turn % len(TEXTURES)])
 
 
 def rgb(colour: str) -> tuple[int, int, int]:
     """Red, green and blue of "#rrggbb", 0 to 255."""
-    red, green, blue = (int(colour[start : start + 2], 16) for start in (1, 3, 5))
+    red, green, blue = bytes.fromhex(colour[1:])
     return red, green, blue
 
 
-def contrast(one: str, other: str) -> float:
+def contrast(first: str, second: str) -> float:
     """1 to 21, as WCAG 2 defines it: (lighter luminance + 0.05) / (darker luminance + 0.05)."""
-    darker, lighter = sorted((_luminance(one), _luminance(other)))
+    darker, lighter = sorted((_luminance(first), _luminance(second)))
     return (lighter + 0.05) / (darker + 0.05)
 
 

@@ -1,74 +1,142 @@
-"""count.json: everything that was found, for programs. docs/report.md tells what each field means."""
+"""count.json: the whole result of a count, for programs. docs/report.md describes each field."""
 
-import json
 import math
 import os
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Literal, Self
+
+from pydantic import ConfigDict, model_validator
 
 from polypcount.counting.result import CountedPolyp, CountReport
-from polypcount.errors import FileError
-from polypcount.importers.files import read_text
-from polypcount.report.cards import best_picture, first_frame, last_frame
-from polypcount.report.provenance import file_name, told_of
-from polypcount.report.shapes import Maybe, refuse_other_shape
+from polypcount.report.cards import best_picture, first_and_last_frame
+from polypcount.report.provenance import file_name, provenance_values
+from polypcount.storage import Manifest, Schema, read_manifest
 
-FORMAT, FORMAT_VERSION = "polypcount-count", 1
 COUNT_FILE = "count.json"
-_LARGEST_BYTES = 1 << 28
 _DECIMALS = 6
-
-_POLYP = {
-    "number": int,
-    "tracklets": [int],
-    "first_seen_frame": int,
-    "last_seen_frame": int,
-    "first_seen_seconds": Maybe(float),
-    "last_seen_seconds": Maybe(float),
-    "visible_frames": int,
-    "visible_seconds": Maybe(float),
-    "certainty": Maybe(float),
-    "best_frame": Maybe({"frame": int, "seconds": Maybe(float), "quality": Maybe(float)}),
-}
-_TRACKLET = {
-    "polyp": int,
-    "start_frame": int,
-    "stop_frame": int,
-    "start_seconds": Maybe(float),
-    "stop_seconds": Maybe(float),
-    "box_count": int,
-}
-_SHAPE = {
-    "count": int,
-    "interval": {"low": int, "high": int, "level": float, "meaning": str},
-    "video": {
-        "id": str,
-        "file": Maybe(str),
-        "fps": Maybe(float),
-        "frame_count": int,
-        "duration_seconds": Maybe(float),
-        "width": Maybe(int),
-        "height": Maybe(int),
-    },
-    "polyps": [_POLYP],
-    "tracklets": [_TRACKLET],
-    "pairs": [{"first": int, "second": int, "together": float, "doubt": str}],
-    "repeated": [int],
-    "left_out": int,
-    "retired": int,
-    "seconds": dict,
-    "remarks": [str],
-    "provenance": dict,
-    "files": [str],
-}
+_OPEN = ConfigDict(extra="allow")  # fields that a later version adds are kept
 
 
-def count_values(report: CountReport) -> dict[str, Any]:
-    """What count.json holds, as JSON values; all but `files`, which is known when they are written."""
+class _OpenSchema(Schema):
+    model_config = _OPEN
+
+
+class _Interval(_OpenSchema):
+    low: int
+    high: int
+    level: float
+    meaning: str
+
+
+class _Video(_OpenSchema):
+    id: str
+    file: str | None
+    fps: float | None
+    frame_count: int
+    duration_seconds: float | None
+    width: int | None
+    height: int | None
+
+
+class _BestFrame(_OpenSchema):
+    frame: int
+    seconds: float | None
+    quality: float | None
+
+
+class _Polyp(_OpenSchema):
+    number: int
+    tracklets: list[int]
+    first_seen_frame: int
+    last_seen_frame: int
+    first_seen_seconds: float | None
+    last_seen_seconds: float | None
+    visible_frames: int
+    visible_seconds: float | None
+    certainty: float | None
+    best_frame: _BestFrame | None
+
+
+class _Tracklet(_OpenSchema):
+    polyp: int
+    start_frame: int
+    stop_frame: int
+    start_seconds: float | None
+    stop_seconds: float | None
+    box_count: int
+
+
+class _Pair(_OpenSchema):
+    first: int
+    second: int
+    together: float
+    doubt: Literal["one?", "two?"]
+
+
+class CountFile(Manifest):
+    """Schema of count.json."""
+
+    FORMAT: ClassVar[str] = "polypcount-count"
+    KIND: ClassVar[str] = "a count"
+    model_config = _OPEN
+
+    count: int
+    interval: _Interval
+    video: _Video
+    polyps: list[_Polyp]
+    tracklets: list[_Tracklet]
+    pairs: list[_Pair]
+    repeated: list[int]
+    left_out: int
+    retired: int
+    seconds: dict[str, float | None]
+    remarks: list[str]
+    provenance: dict[str, Any]
+    files: list[str]
+
+    @model_validator(mode="after")
+    def _fields_agree(self) -> Self:
+        if self.count != len(self.polyps) + self.retired:
+            raise ValueError(f"count must be the number of polyps and those retired, found {self.count}")
+        if [polyp.number for polyp in self.polyps] != list(range(1, len(self.polyps) + 1)):
+            raise ValueError("polyps must have the numbers 1, 2, ... in this order")
+        members = Counter((row, polyp.number) for polyp in self.polyps for row in polyp.tracklets)
+        if members != Counter((row, tracklet.polyp) for row, tracklet in enumerate(self.tracklets)):
+            raise ValueError("polyps and tracklets disagree about which tracklet belongs to which polyp")
+        if any(not 0 <= pair.first < pair.second < len(self.tracklets) for pair in self.pairs):
+            raise ValueError("pairs must name two different tracklets, in order")
+        return self
+
+
+def read_count(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read and check a count.json.
+
+    Args:
+        path: The file, or the folder of the report.
+
+    Returns:
+        Its values. Fields that this version does not know are among them.
+
+    Raises:
+        FileError: The file is missing or damaged, or a field is missing, has a wrong type or contradicts another.
+    """
+    file = Path(path)
+    return read_manifest(file / COUNT_FILE if file.is_dir() else file, CountFile).model_dump(mode="json")
+
+
+def count_values(report: CountReport, files: Sequence[str] = ()) -> dict[str, Any]:
+    """The values of count.json.
+
+    Args:
+        report: The count.
+        files: Names of the other files of the report.
+    """
     video, seconds = report.video, report.seconds_of
     return {
-        "format": FORMAT,
-        "format_version": FORMAT_VERSION,
+        "format": CountFile.FORMAT,
+        "format_version": CountFile.VERSION,
         "count": report.count,
         "interval": {
             "low": int(report.interval.low),
@@ -77,8 +145,8 @@ def count_values(report: CountReport) -> dict[str, Any]:
             "meaning": report.interval.meaning,
         },
         "video": {
-            "id": video.id,
-            "file": None if video.source is None else file_name(video.source),
+            "id": _valid_text(video.id),
+            "file": None if video.source is None else _valid_text(file_name(video.source)),
             "fps": video.fps,
             "frame_count": video.frame_count,
             "duration_seconds": _number(seconds(video.frame_count)),
@@ -88,14 +156,14 @@ def count_values(report: CountReport) -> dict[str, Any]:
         "polyps": [_polyp_values(report, polyp) for polyp in report.polyps],
         "tracklets": [
             {
-                "polyp": int(one.polyp),
-                "start_frame": int(one.start_frame),
-                "stop_frame": int(one.stop_frame),
-                "start_seconds": _number(seconds(one.start_frame)),
-                "stop_seconds": _number(seconds(one.stop_frame)),
-                "box_count": int(one.box_count),
+                "polyp": int(tracklet.polyp),
+                "start_frame": int(tracklet.start_frame),
+                "stop_frame": int(tracklet.stop_frame),
+                "start_seconds": _number(seconds(tracklet.start_frame)),
+                "stop_seconds": _number(seconds(tracklet.stop_frame)),
+                "box_count": int(tracklet.box_count),
             }
-            for one in report.tracklets
+            for tracklet in report.tracklets
         ],
         "pairs": [
             {
@@ -110,39 +178,15 @@ def count_values(report: CountReport) -> dict[str, Any]:
         "left_out": int(report.left_out),
         "retired": int(report.retired),
         "seconds": {step: _number(spent) for step, spent in report.seconds.items()},
-        "remarks": list(report.remarks),
-        "provenance": told_of(report.provenance),
+        "remarks": [_valid_text(remark) for remark in report.remarks],
+        "provenance": provenance_values(report.provenance),
+        "files": list(files),
     }
 
 
-def read_count(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What a count.json holds, checked: all fields of this format are there, of their types, and agree.
-
-    path: the file, or the folder of the report. Fields that this version does not know are left as they are.
-    """
-    place = Path(path)
-    if place.is_dir():
-        place = place / COUNT_FILE
-    try:
-        found = json.loads(read_text(place, _LARGEST_BYTES), parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as problem:
-        raise FileError(f"{place} is not valid JSON: {problem}") from None
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise FileError(f'{place} is not a count: "format" must be "{FORMAT}"')
-    version = found.get("format_version")
-    if type(version) is not int or version < 1:
-        raise FileError(f"{place}: format_version must be a whole number from 1, found {version!r}")
-    if version > FORMAT_VERSION:
-        raise FileError(
-            f"{place} has format version {version}, this polypcount reads up to {FORMAT_VERSION}: upgrade polypcount"
-        )
-    refuse_other_shape(found, _SHAPE, str(place))
-    _refuse_disagreement(found, place)
-    return found
-
-
 def _polyp_values(report: CountReport, polyp: CountedPolyp) -> dict[str, Any]:
-    first, last, visible = first_frame(report, polyp), last_frame(report, polyp), report.visible_frames(polyp)
+    first, last = first_and_last_frame(report, polyp)
+    visible = report.visible_frames(polyp)
     best = best_picture([report.tracklets[row] for row in polyp.tracklets])
     return {
         "number": int(polyp.number),
@@ -163,25 +207,11 @@ def _polyp_values(report: CountReport, polyp: CountedPolyp) -> dict[str, Any]:
     }
 
 
+def _valid_text(text: str) -> str:
+    """The text with half characters escaped. Some file names have them, and JSON readers refuse them."""
+    return text.encode(errors="backslashreplace").decode()
+
+
 def _number(value: float | None) -> float | None:
-    """To six decimals; None where it is not defined."""
+    """Rounded to six decimals; None if it is not defined."""
     return None if value is None or not math.isfinite(value) else round(float(value), _DECIMALS)
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number that JSON knows")
-
-
-def _refuse_disagreement(found: dict[str, Any], place: Path) -> None:
-    """Raise where rows and numbers do not fit each other."""
-    polyps, tracklets = found["polyps"], found["tracklets"]
-    if found["count"] != len(polyps) + found["retired"]:
-        raise FileError(f"{place}: count must be the number of polyps and those retired, found {found['count']}")
-    if [polyp["number"] for polyp in polyps] != list(range(1, len(polyps) + 1)):
-        raise FileError(f"{place}: polyps must be numbered from 1 in their order")
-    owner = {row: polyp["number"] for polyp in polyps for row in polyp["tracklets"]}
-    named = sum(len(polyp["tracklets"]) for polyp in polyps)
-    if named != len(tracklets) or any(owner.get(row) != one["polyp"] for row, one in enumerate(tracklets)):
-        raise FileError(f"{place}: polyps and tracklets do not say the same of who belongs to whom")
-    if any(not 0 <= pair["first"] < pair["second"] < len(tracklets) for pair in found["pairs"]):
-        raise FileError(f"{place}: a pair names a tracklet that is not there")

@@ -1,4 +1,4 @@
-"""What the pathologist found, and the adenoma detection rate."""
+"""Histology of resected polyps, and the adenoma detection rate."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from polypcount.errors import DataError, FileError
-from polypcount.importers.files import read_table
-from polypcount.importers.texts import shown
+from polypcount.storage import read_table, shown
 
-# Conventional adenomas. Serrated lesions (SSL, TSA) are not counted in the usual definition of the adenoma detection
-# rate, nor are carcinomas.
+# Conventional adenomas. The usual definition of the adenoma detection rate does not count serrated lesions (SSL, TSA)
+# or carcinomas.
 ADENOMAS = ("AD", "TA", "TVA", "VA")
 OTHERS = ("HP", "SSL", "SSA", "SSP", "TSA", "CA", "NO POLYP", "OTHER")
 _LEVEL = 0.95
@@ -20,10 +19,14 @@ _LEVEL = 0.95
 class DetectionRate:
     """The share of procedures with at least one adenoma.
 
-    share: with_adenoma / procedures; None of no procedures.
-    low, high: Wilson's 95 % interval of it; None likewise.
-    without_rows: procedures of which the table says nothing, taken for procedures without a resected polyp.
-    unknown: ids in the table that no procedure has.
+    Attributes:
+        share: with_adenoma / procedures; None without procedures.
+        low: Lower end of its Wilson interval at 95 %; None without procedures.
+        high: Upper end of it.
+        with_adenoma: Procedures with at least one adenoma.
+        procedures: All procedures.
+        without_rows: Procedures that are not in the table; they count as procedures without a resected polyp.
+        unknown: Ids in the table that no procedure has.
     """
 
     share: float | None
@@ -36,49 +39,53 @@ class DetectionRate:
 
 
 def read_histology(path: str | os.PathLike[str]) -> dict[str, list[str]]:
-    """The classes of the polyps that were resected, by id of the video.
+    """Read the classes of the resected polyps, by id of the video.
 
-    path: a CSV file with the columns `video` and `histology`, a row for each polyp resected. The class is one of
-        `ADENOMAS` or `OTHERS`, in any case. A row without a class says that nothing was resected in that procedure.
+    Args:
+        path: A CSV file with the columns `video` and `histology`, and one row for each resected polyp. The class is
+            one of `ADENOMAS` or `OTHERS`, in upper or lower case. A row without a class says that nothing was resected.
+
+    Raises:
+        FileError: The file is missing or damaged, or a row has no video or an unknown class.
     """
-    place = Path(path)
-    found: dict[str, list[str]] = {}
-    for line, row in read_table(place, ("video", "histology")):
-        video, histology = row["video"], row["histology"].upper()
-        if not video:
-            raise FileError(f"{place}:{line}: video is empty; it must be the id of a procedure")
-        classes = found.setdefault(video, [])
-        if histology:
-            if histology not in (*ADENOMAS, *OTHERS):
-                raise FileError(f"{place}:{line}: {_not_known(row['histology'])}")
-            classes.append(histology)
-    return found
+    classes: dict[str, list[str]] = {}
+    for line, row in read_table(Path(path), ("video", "histology")):
+        if not row["video"]:
+            raise FileError(f"{path}:{line}: video is empty; it must be the id of a procedure")
+        resected = [row["histology"].upper()] if row["histology"] else []
+        try:
+            adenomas(resected)
+        except DataError as problem:
+            raise FileError(f"{path}:{line}: {problem}") from None
+        classes.setdefault(row["video"], []).extend(resected)
+    return classes
 
 
 def detection_rate(names: Sequence[str], histology: Mapping[str, Sequence[str]]) -> DetectionRate:
-    """The adenoma detection rate of the procedures with these ids; two of one id are an error."""
+    """The adenoma detection rate of the procedures with these ids.
+
+    Raises:
+        DataError: Two procedures have the same id, or a class is unknown.
+    """
     from scipy.stats import binomtest
 
     if len(set(names)) < len(names):
         twice = next(name for name in names if list(names).count(name) > 1)
-        raise DataError(f"two procedures are called {twice}; a histology table cannot tell them apart, rename one")
+        raise DataError(f"two procedures have the name {twice}; the histology table needs different names, rename one")
     with_adenoma = sum(adenomas(histology.get(name, ())) > 0 for name in names)
     share = low = high = None
     if names:
         share = with_adenoma / len(names)
         low, high = map(float, binomtest(with_adenoma, len(names)).proportion_ci(_LEVEL, method="wilson"))
-    unlisted = sum(name not in histology for name in names)
+    without_rows = sum(name not in histology for name in names)
     unknown = tuple(name for name in histology if name not in set(names))
-    return DetectionRate(share, low, high, with_adenoma, len(names), unlisted, unknown)
+    return DetectionRate(share, low, high, with_adenoma, len(names), without_rows, unknown)
 
 
 def adenomas(classes: Sequence[str]) -> int:
     """How many of these polyps are adenomas."""
     for name in classes:
         if name not in (*ADENOMAS, *OTHERS):
-            raise DataError(_not_known(name))
+            allowed = ", ".join((*ADENOMAS, *OTHERS))
+            raise DataError(f"histology must be one of {allowed}, found {shown(name)}; use OTHER for any other class")
     return sum(name in ADENOMAS for name in classes)
-
-
-def _not_known(name: str) -> str:
-    return f"histology must be one of {', '.join((*ADENOMAS, *OTHERS))}, found {shown(name)}; OTHER is for the rest"

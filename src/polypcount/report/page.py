@@ -1,4 +1,4 @@
-"""The pages, from their templates. Whatever a template is given is text to it, never HTML."""
+"""The pages, from their templates. Templates treat every value as text, never as HTML."""
 
 from functools import cache
 from importlib import resources
@@ -6,33 +6,34 @@ from typing import TYPE_CHECKING, Any
 
 from polypcount.counting.result import CountReport
 from polypcount.report.cards import card_of, pair_cards
-from polypcount.report.provenance import told_provenance
+from polypcount.report.colours import mark_of
+from polypcount.report.provenance import provenance_rows
 from polypcount.report.timeline import timelines
-from polypcount.report.words import NOT_A_DEVICE, Clock, amount, percent
+from polypcount.report.words import NOT_A_DEVICE, Clock, amount, interval, percent
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-# A page may show the pictures that it holds and ask nobody for anything.
+# A page may show the pictures inside it, and may not contact any host.
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
 def report_page(report: CountReport) -> str:
-    """report.html: one file, with its pictures and styles inside."""
-    clock = Clock(report.video.fps)
+    """The text of report.html: one file that holds its pictures and styles."""
     return render(
         "report.html.jinja",
         report=report,
-        duration=clock.span(report.video.frame_count),
+        interval=interval(report.interval.low, report.interval.high),
+        duration=Clock(report.video.fps).span(report.video.frame_count),
         timelines=timelines(report),
         cards=[card_of(report, polyp) for polyp in report.polyps],
         pairs=pair_cards(report),
-        provenance=told_provenance(report),
+        provenance=provenance_rows(report),
     )
 
 
 def render(template: str, **values: Any) -> str:
-    """Fill in one of the templates of this folder."""
+    """Fill in one of the templates in this folder."""
     return _environment().get_template(template).render(**values)
 
 
@@ -49,5 +50,5 @@ def _environment() -> "Environment":
         lstrip_blocks=True,
     )
     environment.filters.update(amount=amount, percent=percent)
-    environment.globals.update(policy=_POLICY, not_a_device=NOT_A_DEVICE)
+    environment.globals.update(policy=_POLICY, not_a_device=NOT_A_DEVICE, mark_of=mark_of)
     return environment

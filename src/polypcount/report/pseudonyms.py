@@ -1,28 +1,29 @@
 """Pseudonyms of recordings, and the file that keeps which is which."""
 
 import csv
-import secrets
 from pathlib import Path
+from secrets import token_hex
 
 from polypcount.errors import FileError, first_line
-from polypcount.whole import whole_file
+from polypcount.storage import csv_text, write_text
 
 _COLUMNS = ["pseudonym", "recording"]
 
 
 class Pseudonyms:
-    """A name that tells nothing for each recording, the same one whenever it is asked for.
+    """A random name for each recording, the same one each time.
 
-    They are random: a hash of a file's name could be found by trying names. The file belongs with the recordings, not
-    with the reports.
+    The names are random, since a hash of a file name can be found out by trying names. Keep the file with the
+    recordings, not with the
+    reports.
     """
 
-    def __init__(self, known: dict[str, str] | None = None) -> None:
-        self._known = dict(known or {})
+    def __init__(self, by_recording: dict[str, str] | None = None) -> None:
+        self._by_recording = dict(by_recording or {})
 
     @classmethod
     def load(cls, path: Path) -> "Pseudonyms":
-        """Those that a file has; none, where there is no file yet."""
+        """Read them from a file; there are none if it does not exist."""
         if not path.exists():
             return cls()
         try:
@@ -35,15 +36,12 @@ class Pseudonyms:
         return cls({recording: pseudonym for pseudonym, recording in rows[1:]})
 
     def of(self, recording: str) -> str:
-        """The pseudonym of a recording; a new one, where it has none."""
-        return self._known.setdefault(recording, f"procedure_{secrets.token_hex(4)}")
+        """The pseudonym of a recording; a new one if it has none."""
+        return self._by_recording.setdefault(recording, f"procedure_{token_hex(4)}")
 
     def save(self, path: Path) -> None:
         """Write all of them."""
         try:
-            with whole_file(path) as unfinished, unfinished.open("w", newline="", encoding="utf-8") as file:
-                writer = csv.writer(file)
-                writer.writerow(_COLUMNS)
-                writer.writerows([pseudonym, recording] for recording, pseudonym in self._known.items())
+            write_text(path, csv_text(_COLUMNS, [row[::-1] for row in self._by_recording.items()]))
         except OSError as problem:
             raise FileError(f"{path} cannot be written: {first_line(problem)}") from None

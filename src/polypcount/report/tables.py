@@ -1,10 +1,9 @@
-"""Tables for spreadsheets and programs."""
+"""polyps.csv and tracklets.csv."""
 
-import csv
-import io
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
+
+from polypcount.storage import csv_text
 
 _POLYPS = (
     "first_seen_frame",
@@ -18,7 +17,7 @@ _TRACKLETS = ("polyp", "start_frame", "stop_frame", "start_seconds", "stop_secon
 
 
 def polyps_csv(count: Mapping[str, Any]) -> str:
-    """A row for each polyp of what count.json holds."""
+    """A row for each polyp in the values of a count.json."""
     rows = (
         [
             count["video"]["id"],
@@ -34,26 +33,9 @@ def polyps_csv(count: Mapping[str, Any]) -> str:
 
 
 def tracklets_csv(count: Mapping[str, Any]) -> str:
-    """A row for each tracklet of what count.json holds."""
+    """A row for each tracklet in the values of a count.json."""
     rows = (
-        [count["video"]["id"], row, *(one[name] for name in _TRACKLETS)] for row, one in enumerate(count["tracklets"])
+        [count["video"]["id"], row, *(tracklet[name] for name in _TRACKLETS)]
+        for row, tracklet in enumerate(count["tracklets"])
     )
     return csv_text(("video", "tracklet", *_TRACKLETS), rows)
-
-
-def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A CSV file; a value that is not defined is an empty cell."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows([[_cell(value) for value in row] for row in rows])
-    return out.getvalue()
-
-
-def _cell(value: Any) -> str:
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return ""
-    text = str(value)
-    # A spreadsheet takes a text that begins like a formula for one; ids and errors come from elsewhere.
-    formula = isinstance(value, str) and text[:1] in ("=", "+", "-", "@", "\t", "\r")
-    return f"'{text}" if formula else text

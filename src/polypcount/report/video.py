@@ -1,20 +1,20 @@
-"""The recording with its polyps marked."""
+"""The annotated video: the recording with its polyps marked."""
 
 import logging
 import os
 from collections.abc import Iterator
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polypcount.counting.looks import Mask
 from polypcount.counting.result import CountReport
 from polypcount.errors import DataError, FileError
 from polypcount.progress import Progress, no_progress
-from polypcount.report.colours import NOT_COUNTED, look_of, rgb
-from polypcount.video import FrameSource, write_video
+from polypcount.report.colours import NOT_COUNTED, mark_of, rgb
+from polypcount.video import FrameMask, FrameSource, write_video
 from polypcount.video.frames import Image
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from PIL.ImageFont import FreeTypeFont, ImageFont
 
 ANNOTATED = "annotated.mp4"  # its name in the folder of a report
-_FPS = 25.0  # where nobody knows
+_FPS = 25.0  # if it is not known
 _LOG = logging.getLogger(__name__)
 
 
@@ -31,23 +31,30 @@ def write_annotated(
     source: FrameSource,
     path: str | os.PathLike[str],
     *,
-    mask: Mask | None = None,
+    mask: FrameMask | None = None,
     progress: Progress = no_progress,
 ) -> Path:
-    """Write the recording as an mp4 file with a box, colour and number for each polyp; returns the file.
+    """Write the recording as an mp4 file with a box, colour and number for each polyp.
 
-    Boxes that were not counted are grey. A frame that cannot be read shows the one before it. Frames are read, drawn
-    and written one at a time. A frame of odd width or height gets its last column or row twice, since the video needs
-    even ones.
+    Boxes that were not counted are grey. A frame that cannot be read is replaced by the frame before it. Frames are
+    read, drawn and written one at a time. Video needs an even width and height, so a last odd column or row is
+    repeated.
 
-    source: the frames that were counted, or more.
-    mask: blackens what is not to be shown.
+    Args:
+        report: The count, with its boxes.
+        source: The frames that were counted, or more.
+        path: The file to write.
+        mask: Blackens what must not be shown.
+        progress: Counts frames.
+
+    Returns:
+        The file.
     """
     polyp = report.polyp_of_boxes()
     if source.frame_count < report.video.frame_count:
         raise DataError(
-            f"{report.video.id} was counted over {report.video.frame_count} frames, and the recording given has "
-            f"{source.frame_count}; give the one that was counted"
+            f"{report.video.id} was counted over {report.video.frame_count} frames, but this recording has "
+            f"{source.frame_count}; give the recording that was counted"
         )
     fps = report.video.fps or source.fps
     if fps is None:
@@ -57,12 +64,12 @@ def write_annotated(
 
 
 def _drawn(
-    report: CountReport, polyp: NDArray[np.int32], source: FrameSource, mask: Mask | None, progress: Progress
+    report: CountReport, polyp: NDArray[np.int32], source: FrameSource, mask: FrameMask | None, progress: Progress
 ) -> Iterator[Image]:
     assert report.boxes is not None
     order = np.argsort(report.boxes.frame, kind="stable")
     frames, count = report.boxes.frame[order], report.video.frame_count
-    for index, image in _every_frame(source, count):
+    for index, image in enumerate(_every_frame(source, count)):
         shown = image if mask is None else mask.apply(image)
         start, stop = np.searchsorted(frames, [index, index + 1])
         if stop > start:
@@ -75,27 +82,28 @@ def _drawn(
         progress(index + 1, count)
 
 
-def _every_frame(source: FrameSource, count: int) -> Iterator[tuple[int, Image]]:
-    """All frames 0 .. count - 1; one that cannot be read is the one before it, or black, once more."""
+def _every_frame(source: FrameSource, count: int) -> Iterator[Image]:
+    """All frames 0 .. count - 1; one that cannot be read is replaced by the one before it, or by black."""
     last: Image = np.zeros((source.height, source.width, 3), np.uint8)
-    index = -1
+    done = 0
     try:
-        for found, image in source.frames(np.arange(count)):
-            for missing in range(index + 1, found):
-                yield missing, last
-            index, last = found, image
-            yield index, last
+        for index, image in source.frames(np.arange(count)):
+            yield from repeat(last, index - done)
+            yield image
+            last, done = image, index + 1
     except FileError:  # raised after all frames that can be read
-        if index < 0:
+        if not done:
             raise
-    for missing in range(index + 1, count):
-        yield missing, last
+    yield from repeat(last, count - done)
 
 
 def draw_boxes(image: Image, xyxy: NDArray[np.float32], numbers: NDArray[np.int32]) -> Image:
-    """A copy of an image, RGB uint8[height, width, 3], with boxes drawn on it.
+    """A copy of an image with boxes drawn on it.
 
-    xyxy: float32[n, 4], pixels. numbers: int32[n], of the polyps; 0 for a box that was not counted.
+    Args:
+        image: RGB uint8[height, width, 3].
+        xyxy: float32[n, 4], pixels.
+        numbers: int32[n], numbers of the polyps; 0 for a box that was not counted.
     """
     from PIL import Image as Pillow
     from PIL import ImageDraw, ImageFont
@@ -107,8 +115,8 @@ def draw_boxes(image: Image, xyxy: NDArray[np.float32], numbers: NDArray[np.int3
     beyond = np.array([*image.shape[1::-1]] * 2) + 10 * stroke  # a side far outside is as invisible as one just outside
     near = np.clip(xyxy, -10 * stroke, beyond)
     for box, number in sorted(zip(near.tolist(), numbers.tolist(), strict=True), key=lambda item: item[1]):
-        colour = rgb(look_of(number).colour if number else NOT_COUNTED)
-        # The line lies around the box, so that it hides nothing of the polyp; white beside it shows it on any ground.
+        colour = rgb(mark_of(number).colour if number else NOT_COUNTED)
+        # The line is around the box, so that it hides nothing of the polyp; the white line shows it on any background.
         left, top, right, bottom = (round(side) for side in box)
         for grown, width, ink in ((stroke + 2, stroke + 2, (255, 255, 255)), (stroke + 1, stroke, colour)):
             draw.rectangle((left - grown, top - grown, right + grown - 1, bottom + grown - 1), outline=ink, width=width)
@@ -124,16 +132,21 @@ def _label(
     shape: tuple[int, ...],
     font: "FreeTypeFont | ImageFont",
 ) -> None:
-    """The number on its colour: above the box, or below it, or in it, wherever there is room for it in the image.
+    """Draw the number on its colour: above the box, below it, or inside it, where the image has room.
 
-    sides: left, top and bottom of the box. shape: of the image.
+    Args:
+        draw: Draws on the image.
+        number: Number of the polyp.
+        sides: Left, top and bottom of the box.
+        shape: Shape of the image.
+        font: Font of the number.
     """
-    look, text = look_of(number), str(number)
+    mark, text = mark_of(number), str(number)
     x1, y1, x2, y2 = draw.textbbox((0, 0), text, font=font)
     margin = max(2, int(y2 - y1) // 4)
     across, down = int(x2 - x1) + 2 * margin, int(y2 - y1) + 2 * margin
     left, top, bottom = sides
     x = max(0, min(left, shape[1] - across - 1))
     y = top - down if top >= down else bottom if bottom + down < shape[0] else max(0, top)
-    draw.rectangle((x, y, x + across, y + down), fill=rgb(look.colour))
-    draw.text((x + margin - x1, y + margin - y1), text, fill=rgb(look.ink), font=font)
+    draw.rectangle((x, y, x + across, y + down), fill=rgb(mark.colour))
+    draw.text((x + margin - x1, y + margin - y1), text, fill=rgb(mark.ink), font=font)

@@ -1,4 +1,4 @@
-"""Times, shares and doubts as people read them."""
+"""Times, shares and uncertain decisions in words."""
 
 import math
 from dataclasses import dataclass
@@ -7,30 +7,31 @@ from polypcount.counting.result import CountReport, DoubtfulPair
 
 NOT_A_DEVICE = "Research software, not a medical device."
 _SPACE = "\N{NO-BREAK SPACE}"
-_HIGH, _MODERATE = 0.9, 0.7  # certainties from which on they are called so
+_HIGH, _MODERATE = 0.9, 0.7  # lowest certainties that have these names
 _LONGEST_IN_SECONDS = 100
 
 
 @dataclass(frozen=True)
 class Clock:
-    """Tells moments of a recording as min:s, or as frames where the frame rate is not known.
+    """Times of a recording as min:s, or as frames if the frame rate is not known.
 
-    fps: frames per second; None where it is not known.
+    Attributes:
+        fps: Frames per second; None if it is not known.
     """
 
     fps: float | None
 
     @property
     def unit(self) -> str:
-        """What moments are told in."""
+        """The unit of `moment`."""
         return "frames" if self.fps is None else "min:s"
 
     def moment(self, frame: int) -> str:
-        """When a frame is shown: "12:04", or "frame 18,120"."""
+        """The time of a frame: "12:04", or "frame 18,120"."""
         return f"frame{_SPACE}{frame:,}" if self.fps is None else minutes(frame / self.fps)
 
     def span(self, frames: int) -> str:
-        """How long so many frames are: "8.3 s", "2:05 min", or "250 frames"."""
+        """A number of frames as a duration: "8.3 s", "2:05 min", or "250 frames"."""
         if self.fps is None:
             return amount(frames, "frame")
         seconds = frames / self.fps
@@ -38,18 +39,18 @@ class Clock:
 
 
 def minutes(seconds: float) -> str:
-    """As min:s, without the part of a second: 75 minutes are "75:00"."""
-    whole = int(seconds + 1e-6)  # 3 frames at 0.3 a second are 10 seconds, whatever is lost in dividing
+    """Seconds as min:s, rounded down: 75 minutes are "75:00"."""
+    whole = int(seconds + 1e-6)  # 3 frames at 0.3 a second are 10 seconds, in spite of rounding
     return f"{whole // 60}:{whole % 60:02d}"
 
 
 def amount(number: int, thing: str) -> str:
-    """How many of a thing: "1 polyp", "2 polyps"."""
+    """A number of things: "1 polyp", "2 polyps"."""
     return f"{number:,}{_SPACE}{thing}{'' if number == 1 else 's'}"
 
 
 def percent(share: float) -> str:
-    """A share as whole percent; 0 % and 100 % only where it is exactly that."""
+    """A share as whole percent; 0 % and 100 % only if it is exactly that."""
     rounded = round(100 * share)
     if 0 < share < 1:
         rounded = min(max(rounded, 1), 99)
@@ -57,7 +58,7 @@ def percent(share: float) -> str:
 
 
 def certainty(share: float, repetitions: int) -> str:
-    """How much of a group comes out again: "high (95 %)"."""
+    """The certainty of a polyp: "high (95 %)"."""
     if repetitions == 0 or math.isnan(share):
         return "not measured"
     word = "high" if share >= _HIGH else "moderate" if share >= _MODERATE else "low"
@@ -65,16 +66,16 @@ def certainty(share: float, repetitions: int) -> str:
 
 
 def interval(low: int, high: int) -> str:
-    """What lies between, both included: "3 to 5", or "3" where they are equal."""
+    """From low to high, both included: "3 to 5", or "3" if they are equal."""
     return str(low) if low == high else f"{low} to {high}"
 
 
 def doubt(report: CountReport, pair: DoubtfulPair) -> str:
-    """What was decided about two tracklets, how often it came out otherwise, and what would change."""
-    one, two = sorted(report.tracklets[row].polyp for row in (pair.first, pair.second))
+    """What was decided about two tracklets, how many repetitions differ, and what would change."""
+    first, second = sorted(report.tracklets[row].polyp for row in (pair.first, pair.second))
     repetitions = amount(len(report.repeated), "repetition")
     if pair.doubt == "one?":
-        decided = f"Counted as two polyps ({one} and {two})"
+        decided = f"Counted as two polyps ({first} and {second})"
         return f"{decided}; in {percent(pair.together)} of {repetitions} they are one. If so, the count is one lower."
-    decided = f"Counted as one polyp ({one})"
+    decided = f"Counted as one polyp ({first})"
     return f"{decided}; in {percent(1 - pair.together)} of {repetitions} they are two. If so, the count is one higher."

@@ -1,10 +1,10 @@
-"""The comparison of the paper end to end: which rows, on which data, for how long, and the tables that come out."""
+"""The comparison of the paper end to end: which rows, on which data, for how long, and the resulting tables."""
 
 from polypcount.reproduce.data import DATASETS, Benchmark, Stage, real_benchmark, simulated_benchmark
-from polypcount.reproduce.plan import Wish
+from polypcount.reproduce.plan import TrainingLength
 from polypcount.reproduce.results import StudySettings
 from polypcount.reproduce.rows import ENCODERS, ROWS, TABLES, choose_rows
-from polypcount.reproduce.run import MANIFEST, Outcome, Settings, refuse_unsuitable, reproduce
+from polypcount.reproduce.run import MANIFEST, Outcome, ReproduceSettings, refuse_unsuitable, reproduce
 
 __all__ = [
     "DATASETS",
@@ -14,10 +14,10 @@ __all__ = [
     "TABLES",
     "Benchmark",
     "Outcome",
-    "Settings",
+    "ReproduceSettings",
     "Stage",
     "StudySettings",
-    "Wish",
+    "TrainingLength",
     "choose_rows",
     "real_benchmark",
     "refuse_unsuitable",

@@ -1,4 +1,4 @@
-"""Differences between rows, run by run: what a seed and a render have in common drops out."""
+"""Differences between rows, run by run: effects that a seed or a render has on both rows cancel."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -9,7 +9,7 @@ from polypcount.evaluation.tables import Table
 from polypcount.reproduce.results import Run
 from polypcount.reproduce.rows import ROWS
 
-# The comparisons of the paper, and ours: what is asked to be lower (FR) or higher (AUC), and than what.
+# The comparisons of the paper, and ours: the first should have a lower FR and a higher AUC than the second.
 PAIRS = (
     ("supervised", "self-supervised"),
     ("ours", "supervised"),
@@ -17,7 +17,7 @@ PAIRS = (
     ("ours", "tpc"),
     ("ours+", "ours"),
 )
-_AUC = "pair AUC"  # of an encoder, whatever groups
+_AUC = "pair AUC"  # depends only on the encoder
 _SCORES: tuple[tuple[str, Callable[[Run], float]], ...] = (
     (_AUC, lambda run: run.pair_auroc.mean),
     ("FR, closest", lambda run: _fr(run, "closest")),
@@ -26,23 +26,22 @@ _SCORES: tuple[tuple[str, Callable[[Run], float]], ...] = (
 
 
 def differences(runs: Mapping[str, Sequence[Run]]) -> Table:
-    """The first row less the second, over the runs (seed and render) that both have.
+    """The first row minus the second, over the runs (seed and render) that both have.
 
-    mean; s.d.: sample standard deviation over runs; range: lowest and highest; renders: in how many of them the mean
-    over seeds has the sign of the mean.
+    The columns are: mean; s.d., the sample standard deviation over runs; range, the lowest and the highest; renders
+    alike, the number of renders in which the mean over seeds has the same sign as the mean.
     """
     rows = []
     for first, second in PAIRS:
         for name, score in _SCORES:
             if name == _AUC and ROWS[first].encoder == ROWS[second].encoder:
                 continue
-            paired = _paired(runs.get(first, ()), runs.get(second, ()), score)
-            if paired:
+            if paired := _paired(runs.get(first, ()), runs.get(second, ()), score):
                 rows.append((f"{first} less {second}", name, *_cells(paired)))
     header = ("rows", "score", "mean", "s.d.", "range", "renders alike", "runs")
     note = (
-        "Paired: the same seed on the same render. A mean that is smaller than its standard deviation over the root of "
-        "the number of runs, or that renders do not share the sign of, is noise."
+        "Paired: the same seed on the same render. A mean smaller than its standard deviation over the root of the "
+        "number of runs, or with a sign that differs between renders, is noise."
     )
     return Table("Differences", header, tuple(rows), (note,))
 
@@ -54,20 +53,16 @@ def _fr(run: Run, rule: str) -> float:
 def _paired(
     first: Sequence[Run], second: Sequence[Run], score: Callable[[Run], float]
 ) -> dict[tuple[str, int | None], float]:
-    others = {(run.benchmark, run.seed): score(run) for run in second}
-    found = {
-        (run.benchmark, run.seed): score(run) - others[run.benchmark, run.seed]
-        for run in first
-        if (run.benchmark, run.seed) in others
-    }
-    return {place: value for place, value in found.items() if not math.isnan(value)}
+    scores, others = ({(run.benchmark, run.seed): score(run) for run in runs} for runs in (first, second))
+    paired = {key: scores[key] - others[key] for key in scores if key in others}
+    return {key: value for key, value in paired.items() if not math.isnan(value)}
 
 
 def _cells(paired: Mapping[tuple[str, int | None], float]) -> tuple[str, ...]:
     values = np.array(list(paired.values()))
     mean = float(values.mean())
     renders = sorted({benchmark for benchmark, _ in paired})
-    means = [np.mean([value for (place, _), value in paired.items() if place == render]) for render in renders]
+    means = [np.mean([value for (name, _), value in paired.items() if name == render]) for render in renders]
     alike = sum(bool(np.sign(each) == np.sign(mean)) for each in means)
     return (
         f"{mean:+.3f}",

@@ -1,4 +1,4 @@
-"""Make one encoder: train it, go on where a training stopped, or leave alone what is there."""
+"""Make one encoder: train it, resume a training that stopped, or leave a finished one as it is."""
 
 import logging
 import time
@@ -8,21 +8,35 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
+
+from polypcount.corpus import Corpus
+from polypcount.encoder import save_encoder, standardised_encoder
+from polypcount.encoder.engine_onnx import open_frames
+from polypcount.encoder.export import export_encoder
 from polypcount.encoder.manifest import MANIFEST
-from polypcount.progress import Progress
+from polypcount.progress import Progress, no_progress
 from polypcount.reproduce.data import Benchmark, Stage, silent
-from polypcount.reproduce.kept import key_of, place_of, write_json
 from polypcount.reproduce.rows import EncoderRow
-from polypcount.reproduce.standardised import save_standardised
+from polypcount.storage import cache_folder, content_key, write_json
+from polypcount.tracking import evenly
 from polypcount.training import Machine, Moment, Recipe, load_recipe, recipe_text, train
+from polypcount.training.data import cached_crops, split_videos
 from polypcount.training.run_folder import RunFolder
+from polypcount.training.start import new_model
 
 _log = logging.getLogger(__name__)
+_MOST_CROPS = 4096  # the standard error of their mean is 1/64 of a standard deviation
+_CROPS_AT_ONCE = 64
 
 
 @dataclass(frozen=True, eq=False)
 class EncoderJob:
-    """An encoder of one row and seed on one benchmark. out: folder of all encoders."""
+    """An encoder of one row and seed on one benchmark.
+
+    Attributes:
+        out: Folder of all encoders.
+    """
 
     row: EncoderRow
     seed: int | None
@@ -31,20 +45,19 @@ class EncoderJob:
     out: Path
 
     @property
-    def told(self) -> str:
-        """What it is called in lines for people."""
-        seed = "" if self.seed is None else f", seed {self.seed}"
-        return f"{self.row.name}{seed}, {self.benchmark.name}"
+    def title(self) -> str:
+        """Its name in messages."""
+        return job_title(self.row.name, self.seed, self.benchmark)
 
     @cached_property
     def key(self) -> str:
-        """Of all that decides about its weights, apart from rounding: the recipe with its seed, and the data."""
-        return key_of(self.row.trained, recipe_text(self.recipe), self.benchmark.learn_key)
+        """Key of everything that decides its weights, apart from rounding: the recipe with its seed, and the data."""
+        return content_key("encoder 2", self.row.trained, recipe_text(self.recipe), self.benchmark.learn_key)
 
     @property
     def folder(self) -> Path:
-        """Where it is kept; beside it lies a JSON file once it is finished."""
-        return place_of(self.out / self.benchmark.name, self.row.name, self.seed, self.key)
+        """Where it is saved; there is a JSON file beside it when it is finished."""
+        return self.out / self.benchmark.name / file_name(self.row.name, self.seed, self.key)
 
     @property
     def report(self) -> Path:
@@ -57,12 +70,27 @@ class EncoderJob:
         return self.report.exists() and (self.folder / MANIFEST).exists()
 
 
+def job_title(name: str, seed: int | None, benchmark: Benchmark) -> str:
+    """The name of a row or encoder in messages."""
+    return f"{name}{'' if seed is None else f', seed {seed}'}, {benchmark.name}"
+
+
+def file_name(name: str, seed: int | None, key: str) -> str:
+    """Name, without suffix, of the file or folder with this key; `seed` is None for what does not depend on it."""
+    return f"{name}{'' if seed is None else f'-{seed}'}-{key[:8]}"
+
+
 def recipe_for(
     row: EncoderRow, seed: int | None, changes: Sequence[str], length: Sequence[str] = (), *, sparse: bool = False
 ) -> Recipe:
     """The recipe of a row.
 
-    changes: to all rows alike. length: how long to train, see `plan.py`. sparse: see `EncoderRow`.
+    Args:
+        row: The encoder.
+        seed: None for the seed of the recipe.
+        changes: Changes to all rows.
+        length: Changes that say how long to train, see `plan.py`.
+        sparse: See `EncoderRow`.
     """
     own = [] if seed is None else [f"seed={seed}"]
     return load_recipe(row.recipe, [*(row.sparse if sparse else ()), *changes, *row.changes, *length, *own])
@@ -71,44 +99,47 @@ def recipe_for(
 def make_encoder(
     job: EncoderJob, *, machine: Machine | None = None, download: bool = False, stage: Stage = silent
 ) -> Path:
-    """The folder of the finished encoder."""
+    """Make the encoder unless it is finished.
+
+    Returns:
+        Its folder.
+    """
     if job.finished:
         return job.folder
     started = time.monotonic()
-    resumed = job.row.trained and RunFolder(job.folder).started
-    _log.info("%s: %s", job.told, "going on" if resumed else "training" if job.row.trained else "standardising")
+    run_folder = RunFolder(job.folder)
+    resumed = job.row.trained and run_folder.started
+    _log.info("%s: %s", job.title, "resuming" if resumed else "training" if job.row.trained else "standardising")
     if job.row.trained:
         _train(job, resumed, machine, download, stage)
     else:
-        with stage(f"{job.told}: features") as progress:
+        with stage(f"{job.title}: features") as progress:
             save_standardised(job.benchmark.learn, job.recipe, job.folder, download=download, progress=progress)
     seconds = time.monotonic() - started
-    write_json(
-        job.report,
-        {
-            "key": job.key,
-            "encoder": job.row.name,
-            "seed": job.seed,
-            "benchmark": job.benchmark.name,
-            "steps": len(RunFolder(job.folder).rows("steps.csv")),
-            "seconds": round(seconds, 1),  # of the process that finished it
-            "resumed": resumed,
-        },
-    )
-    _log.info("%s: done in %.0f s", job.told, seconds)
+    report = {
+        "key": job.key,
+        "encoder": job.row.name,
+        "seed": job.seed,
+        "benchmark": job.benchmark.name,
+        "steps": len(run_folder.rows("steps.csv")),
+        "seconds": round(seconds, 1),  # of the process that finished it
+        "resumed": resumed,
+    }
+    write_json(job.report, report)
+    _log.info("%s: done in %.0f s", job.title, seconds)
     return job.folder
 
 
 def _train(job: EncoderJob, resume: bool, machine: Machine | None, download: bool, stage: Stage) -> None:
     training: Progress | None = None
     with ExitStack() as bars:
-        cutting = bars.enter_context(stage(f"{job.told}: crops"))
+        cutting = bars.enter_context(stage(f"{job.title}: crops"))
 
         def watch(moment: Moment) -> None:
             nonlocal training
             if training is None:
                 bars.close()  # a terminal shows one bar at a time
-                training = bars.enter_context(stage(f"{job.told}: steps"))
+                training = bars.enter_context(stage(f"{job.title}: steps"))
             training(moment.epoch * moment.steps + moment.step, moment.epochs * moment.steps)
 
         train(
@@ -122,3 +153,26 @@ def _train(job: EncoderJob, resume: bool, machine: Machine | None, download: boo
             progress=cutting,
             watch=watch,
         )
+
+
+def save_standardised(
+    corpus: Corpus, recipe: Recipe, folder: Path, *, download: bool = False, progress: Progress = no_progress
+) -> None:
+    """Save a `standardised_encoder` of the recipe's backbone and crops, without training: the baseline to beat.
+
+    It is standardised on evenly spaced crops among all boxes of known polyps in the videos that the recipe learns from.
+    """
+    start = new_model(recipe, download=download).eval()
+    learnt, _ = split_videos(corpus, recipe.data, recipe.seed)
+    chosen = corpus.select(videos=learnt)
+    labelled = np.flatnonzero(chosen.boxes.polyp >= 0)
+    store = cached_crops(chosen, labelled, recipe.crop, cache_folder() / "crops", progress)
+    rows = labelled[evenly(len(labelled), _MOST_CROPS)]
+    model, _ = export_encoder(start)
+    frames = open_frames(model, "the backbone", start.spec, None)
+    blocks = np.split(rows, np.arange(_CROPS_AT_ONCE, len(rows), _CROPS_AT_ONCE))
+    features = np.concatenate([frames(store.crops(block)) for block in blocks])
+    encoder = standardised_encoder(start.backbone, features, start.spec.preprocessing)
+    values = recipe.model_dump(mode="json")
+    save_encoder(encoder, folder, recipe=values, data_hash=corpus.content_hash, metrics={"crops": len(features)})
+    _log.info("standardised on %d crops of %d videos", len(features), len(learnt))

@@ -1,6 +1,6 @@
 """How long each encoder is trained: an equal share of the time, an equal number of steps, or as its recipe says.
 
-A plan is kept in a file, so that a run that goes on, or adds rows, seeds and renders, trains them all alike.
+The plan is saved in a file. So a reproduction that is resumed, or gets more rows, seeds and renders, trains all alike.
 """
 
 import fcntl
@@ -17,34 +17,34 @@ from polypcount.corpus import Corpus
 from polypcount.errors import DataError
 from polypcount.progress import Progress
 from polypcount.reproduce.data import Benchmark, Stage, silent
-from polypcount.reproduce.kept import key_of, read_json, write_json
+from polypcount.storage import content_key, read_json, write_json
 from polypcount.training import Machine, Moment, Recipe, load_recipe, recipe_text, train
 from polypcount.training.data import training_data
-from polypcount.training.samplers import PolypViewSettings, SegmentSettings
+from polypcount.training.recipe import PolypViewSettings, SegmentSettings
 
 _log = logging.getLogger(__name__)
-_EPOCHS = 10  # TPC's curriculum goes over five
-_TRIAL_STEPS, _FIRST_STEPS = 10, 4  # the first ones wait for what later ones find read ahead
+_EPOCHS = 10  # TPC's curriculum takes five
+_TRIAL_STEPS, _FIRST_STEPS = 10, 4  # the first steps wait for crops; for later steps they are read ahead
 
 
 @dataclass(frozen=True)
-class Wish:
-    """What the user asked for: minutes for all trainings together, steps of each, or neither."""
+class TrainingLength:
+    """How long to train: minutes for all trainings together, steps of each, or neither, to follow the recipes."""
 
     budget_minutes: float | None = None
     steps: int | None = None
 
     def __post_init__(self) -> None:
         if self.budget_minutes is not None and self.steps is not None:
-            raise DataError("--budget and --steps both say how long to train; give one of them")
+            raise DataError("a budget and a number of steps both say how long to train; give one of them")
         if self.budget_minutes is not None and not 0 < self.budget_minutes < math.inf:
-            raise DataError(f"--budget must be minutes above 0, found {self.budget_minutes}")
+            raise DataError(f"the budget must be minutes above 0, found {self.budget_minutes}", mend="budget_minutes")
         if self.steps is not None and self.steps < 1:
-            raise DataError(f"--steps must be at least 1, found {self.steps}")
+            raise DataError(f"the number of steps must be at least 1, found {self.steps}", mend="steps")
 
     @property
     def name(self) -> str | None:
-        """What the plan is filed under; None where recipes stay as they are."""
+        """The key of its plan in the file; None if recipes stay as they are."""
         if self.steps is not None:
             return f"{self.steps} steps"
         return None if self.budget_minutes is None else f"{self.budget_minutes:g} minutes"
@@ -53,23 +53,24 @@ class Wish:
 class Plan:
     """The lengths of trainings.
 
-    file: where it is kept. encoders: how many are to be trained now, over which a new budget is shared out; the share
-    of a plan that is there already stays as it is, so that encoders that come later have the same.
+    Args:
+        file: Where the plan is saved.
+        length: What the user asked for.
+        encoders: Number of encoders that share a new budget. The share of a saved plan does not change, so
+            encoders that are added later get the same.
     """
 
-    def __init__(self, file: Path, wish: Wish, encoders: int) -> None:
-        self.file, self.wish = file, wish
-        self._plans: dict[str, Any] = read_json(file) if file.exists() else {}
-        new: dict[str, Any] = {"encoders": {}}
-        if wish.budget_minutes is not None:
-            new["share_seconds"] = wish.budget_minutes * 60 / max(encoders, 1)
-        self._mine: dict[str, Any] = self._plans.setdefault(wish.name or "", new)
+    def __init__(self, file: Path, length: TrainingLength, encoders: int) -> None:
+        self.file, self.length = file, length
+        self._new: dict[str, Any] = {"encoders": {}}
+        if length.budget_minutes is not None:
+            self._new["share_seconds"] = length.budget_minutes * 60 / max(encoders, 1)
 
-    def known(self, recipe: Recipe) -> list[str] | None:
-        """Changes to a recipe that give it its length; None where that has not been worked out."""
-        if self.wish.name is None:
+    def planned(self, recipe: Recipe) -> list[str] | None:
+        """Changes to a recipe that give it its length; None if that is not in the plan yet."""
+        if self.length.name is None:
             return []
-        entry = self._mine["encoders"].get(_key(recipe))
+        entry = self._read()[self.length.name]["encoders"].get(_key(recipe))
         return None if entry is None else list(entry["changes"])
 
     def work_out(
@@ -82,33 +83,32 @@ class Plan:
         download: bool = False,
         stage: Stage = silent,
     ) -> list[str]:
-        """As `known`, but worked out where it is not; with a budget, by a short trial."""
-        if (there := self.known(recipe)) is not None:
-            return there
+        """Like `planned`, but added to the plan if it is not there; for a budget, by a short trial."""
+        if (changes := self.planned(recipe)) is not None:
+            return changes
         entry: dict[str, Any] = {"encoder": name}
-        steps = self.wish.steps
-        natural = batches_of(recipe, benchmark.learn)
+        steps, learn = self.length.steps, benchmark.learn
+        natural = batches_of(recipe, learn)
         if steps is None:
             with stage(f"{name}: trial") as progress:
-                step, after_epoch = _trial(recipe, benchmark.learn, machine, download, progress)
+                step, after_epoch = _trial(recipe, learn, machine, download, progress)
             entry |= {"seconds_of_step": step, "seconds_after_epoch": after_epoch}
-            fixed = isinstance(recipe.sampler, PolypViewSettings)
-            affordable = affordable_steps(self._mine["share_seconds"], step, after_epoch, natural if fixed else None)
-            steps = max(1, min(affordable, longest(recipe, benchmark.learn, natural)))
+            share = self._read()[self.length.name]["share_seconds"]
+            most = natural if isinstance(recipe.sampler, PolypViewSettings) else None
+            steps = max(1, min(affordable_steps(share, step, after_epoch, most), longest(recipe, learn, natural)))
             _log.info("%s: %.3f s a step, so %d steps", name, step, steps)
         entry["changes"] = length_changes(recipe, steps, natural)
-        return list(self._agreed(_key(recipe), entry)["changes"])
-
-    def _agreed(self, key: str, entry: dict[str, Any]) -> dict[str, Any]:
-        """The entry as it is in the file: another call into the same folder may have been quicker."""
-        name = self.wish.name or ""
         with self.file.with_suffix(".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            self._plans = {**self._plans, **(read_json(self.file) if self.file.exists() else {})}
-            self._mine = self._plans.setdefault(name, self._mine)
-            found: dict[str, Any] = self._mine["encoders"].setdefault(key, entry)
-            write_json(self.file, self._plans)
-        return found
+            plans = self._read()  # another process may have added the same encoder
+            entry = plans[self.length.name]["encoders"].setdefault(_key(recipe), entry)
+            write_json(self.file, plans)
+        return list(entry["changes"])
+
+    def _read(self) -> dict[str | None, Any]:
+        plans: dict[str | None, Any] = read_json(self.file) if self.file.exists() else {}
+        plans.setdefault(self.length.name, self._new)
+        return plans
 
 
 def batches_of(recipe: Recipe, corpus: Corpus) -> int:
@@ -118,10 +118,15 @@ def batches_of(recipe: Recipe, corpus: Corpus) -> int:
 
 
 def longest(recipe: Recipe, corpus: Corpus, natural: int) -> int:
-    """Steps of as many epochs as the recipe has. natural: batches that an epoch has by itself.
+    """Steps in as many epochs as the recipe has.
 
-    Epochs of pair samplers take each polyp once, far fewer steps than those of others; so theirs are counted as long as
-    it takes to show as many frames as there are boxes.
+    An epoch of a pair sampler takes each polyp once, which is far fewer steps than other samplers have. So its epochs
+    are counted as long as it takes to show as many frames as there are boxes.
+
+    Args:
+        recipe: The recipe.
+        corpus: The corpus to learn from.
+        natural: Batches of an epoch.
     """
     sampler = recipe.sampler
     if not isinstance(sampler, PolypViewSettings):
@@ -131,9 +136,13 @@ def longest(recipe: Recipe, corpus: Corpus, natural: int) -> int:
 
 
 def affordable_steps(seconds: float, step: float, after_epoch: float, most: int | None) -> int:
-    """Steps that fit into a time, in ten epochs or, where an epoch has `most` at most, in as many as it takes.
+    """Steps that fit into a time, in ten epochs, or in more if an epoch would have more than `most` steps.
 
-    step, after_epoch: seconds of each step, and of the validation and the checkpoint after each epoch.
+    Args:
+        seconds: The time.
+        step: Seconds of a step.
+        after_epoch: Seconds of the validation and the checkpoint after an epoch.
+        most: Most steps of an epoch; None for any number.
     """
     steps = (seconds - _EPOCHS * after_epoch) / step
     if most is not None and steps > _EPOCHS * most:
@@ -142,10 +151,13 @@ def affordable_steps(seconds: float, step: float, after_epoch: float, most: int 
 
 
 def length_changes(recipe: Recipe, steps: int, natural: int) -> list[str]:
-    """Changes that make a training about so many steps long: ten epochs, rounded up to whole ones.
+    """Changes that make a training about `steps` steps long: ten epochs, rounded up to whole ones.
 
-    natural: batches that an epoch has by itself. Samplers of pairs take polyps again to fill an epoch; a `polyp-views`
-    sampler has no more than its fragments give, and makes up for it by more epochs.
+    Args:
+        recipe: The recipe.
+        steps: Number of steps.
+        natural: Batches of an epoch. Samplers of pairs repeat polyps to fill a longer epoch. A `polyp-views` sampler
+            has no more batches than its fragments fill, so it gets more epochs.
     """
     epochs = min(_EPOCHS, steps)
     each = math.ceil(steps / epochs)
@@ -164,14 +176,14 @@ def _changes(recipe: Recipe, epochs: int, each: int) -> list[str]:
 
 
 def _key(recipe: Recipe) -> str:
-    """Of a recipe, whatever its seed."""
-    return key_of(recipe_text(recipe.model_copy(update={"seed": 0})))
+    """Key of a recipe, whatever its seed."""
+    return content_key("plan 2", recipe_text(recipe.model_copy(update={"seed": 0})))
 
 
 def _trial(
     recipe: Recipe, corpus: Corpus, machine: Machine | None, download: bool, progress: Progress
 ) -> tuple[float, float]:
-    """Seconds of a step, and of what comes after an epoch."""
+    """Seconds of a step, and of the work after an epoch."""
     times = [time.monotonic()]
 
     def watch(moment: Moment) -> None:  # noqa: ARG001

@@ -1,7 +1,7 @@
-"""One row, run once: from vectors to the scores of a leave-one-out study, kept as JSON."""
+"""One row, run once: from vectors to the scores of a leave-one-out study, saved as JSON."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -18,15 +18,14 @@ from polypcount.evaluation import (
     leave_one_out,
     mean_of,
     nested_leave_one_out,
+    pair_auc_by_video,
     reidentification_scores,
 )
-from polypcount.evaluation.candidates import checked_grids
-from polypcount.evaluation.candidates import told as candidate_told
-from polypcount.evaluation.scenes import kept_in_study
 from polypcount.evaluation.study import defined
+from polypcount.evaluation.videos import kept_in_study
 from polypcount.progress import Progress, no_progress
-from polypcount.reproduce.kept import read_json
 from polypcount.reproduce.rows import NESTED, Row
+from polypcount.storage import read_json
 from polypcount.tracking import link_tracklets
 
 FORMAT = "polypcount-reproduction-row"
@@ -35,31 +34,38 @@ MIN_FRAMES = 30
 
 @dataclass(frozen=True)
 class StudySettings:
-    """How rows are judged. grid: preset of points to search."""
+    """How rows are evaluated.
+
+    Attributes:
+        grid: Preset of points to search.
+        target_fpr: False positive rate that points are selected for.
+    """
 
     grid: Preset = "paper"
     target_fpr: float = 0.05
 
     def grid_for(self, row: Row) -> Preset:
-        """The paper's preferences lie too far apart for an absolute similarity, so that `fine` stands in for them."""
+        """The grid of a row: `fine` for an absolute similarity, for which the paper's preferences are too far apart."""
         return "fine" if row.similarity == "cosine" and self.grid == "paper" else self.grid
 
     def about(self, row: Row) -> list[Any]:
-        """All that decides what becomes of vectors, as JSON values."""
-        if row.method == NESTED:  # its candidates bring grids of their own
-            candidates = default_candidates()
-            searched = map(candidate_told, candidates, checked_grids(candidates))
-            return [NESTED, list(searched), self.target_fpr, MIN_FRAMES]
+        """Everything that decides the results of vectors, as JSON values."""
+        if row.method == NESTED:  # its candidates have their own grids
+            candidates = [candidate.to_dict() for candidate in default_candidates()]
+            return [NESTED, candidates, self.target_fpr, MIN_FRAMES]
         return [row.method, row.similarity, self.grid_for(row), self.target_fpr, MIN_FRAMES]
 
 
 @dataclass(frozen=True)
 class Run:
-    """What came out of one row, for one seed, on one benchmark.
+    """The result of one row, for one seed, on one benchmark.
 
-    seed: None for rows that do not depend on it. rules: by rule, the mean over videos of each score of
-    `evaluation.summarise`, and of `selected_fpr`, the FPR at which points were chosen.
-    pair_auroc: of telling pairs of one polyp from pairs of two by cosine, in each video that has both; mean over these.
+    Attributes:
+        seed: None for rows that do not depend on it.
+        rules: By rule, the mean over videos of each score of `evaluation.summarise`, and of `selected_fpr`, the FPR at
+            which points were chosen.
+        pair_auroc: AUROC of telling pairs of one polyp from pairs of two by cosine, in each video that has both; mean
+            over these videos.
     """
 
     row: str
@@ -78,32 +84,28 @@ def study_row(
     threads: int | None = None,
     progress: Progress = no_progress,
 ) -> dict[str, Any]:
-    """All that is kept of a row, as JSON values. sweeps: folder in which counts of each grid point are kept."""
-    told: dict[str, Any] = {}
-    rules: Sequence[RuleStudy]
+    """Study a row.
+
+    Args:
+        row: The row.
+        vectors: Vectors by the encoder of the row.
+        settings: How to evaluate it.
+        sweeps: Folder that caches the counts at each grid point.
+        threads: Threads of the study; None for all cores.
+        progress: Counts grid points.
+
+    Returns:
+        What `load_run` reads, as JSON values.
+    """
+    options: dict[str, Any] = {"target_fpr": settings.target_fpr, "min_frames": MIN_FRAMES, "folder": sweeps}
+    options |= {"threads": threads, "progress": progress}
+    chosen: dict[str, Any] = {}
     if row.method == NESTED:
-        nested = nested_leave_one_out(
-            vectors,
-            default_candidates(),
-            target_fpr=settings.target_fpr,
-            min_frames=MIN_FRAMES,
-            folder=sweeps,
-            threads=threads,
-            progress=progress,
-        )
-        rules, told["chosen"] = nested.rules, dict(nested.chosen)
+        nested = nested_leave_one_out(vectors, default_candidates(), **options)
+        rules, chosen = nested.rules, {"chosen": dict(nested.chosen)}
     else:
-        study = leave_one_out(
-            vectors,
-            row.method,
-            target_fpr=settings.target_fpr,
-            grid=settings.grid_for(row),
-            similarity=row.similarity,
-            min_frames=MIN_FRAMES,
-            folder=sweeps,
-            threads=threads,
-            progress=progress,
-        )
+        grid = settings.grid_for(row)
+        study = leave_one_out(vectors, row.method, grid=grid, similarity=row.similarity, **options)
         rules = study.methods[0].rules
     return {
         "format": FORMAT,
@@ -114,12 +116,12 @@ def study_row(
         "encoder": vectors.encoder,
         "pairs": {"auroc_of_videos": defined(asdict(mean_of([])))} if row.method == "none" else _pairs(vectors),
         "rules": [_rule(rule) for rule in rules],
-        **told,
+        **chosen,
     }
 
 
 def position_vectors(corpus: Corpus) -> Embeddings:
-    """Vectors float32[n, 2] that say when each tracklet begins, and nothing of what it looks like.
+    """Vectors float32[n, 2] of when each tracklet begins, without its appearance.
 
     Start frame / frame count becomes an angle from 0 to pi, so that cosines order pairs by their distance in time.
     """
@@ -130,7 +132,7 @@ def position_vectors(corpus: Corpus) -> Embeddings:
 
 
 def load_run(path: Path, benchmark: str, seed: int | None) -> Run:
-    """Read what was kept of `study_row`."""
+    """Read a saved result of `study_row`."""
     values = read_json(path)
     try:
         rules = {
@@ -141,27 +143,21 @@ def load_run(path: Path, benchmark: str, seed: int | None) -> Run:
         }
         return Run(values["row"]["name"], benchmark, seed, rules, _mean(values["pairs"]["auroc_of_videos"]))
     except (KeyError, TypeError, ValueError) as problem:
-        raise FileError(f"{path} is not as it was written ({problem!r}); remove it, and it is made again") from None
+        raise FileError(f"{path} is damaged ({problem!r}); remove it, and it is made again") from None
 
 
 def _mean(values: Mapping[str, Any]) -> Mean:
-    known: dict[str, Any] = {part: math.nan if value is None else value for part, value in values.items()}
-    return Mean(**known)
+    numbers: dict[str, Any] = {name: math.nan if value is None else value for name, value in values.items()}
+    return Mean(**numbers)
 
 
 def _pairs(vectors: Embeddings) -> dict[str, Any]:
     """How well the vectors tell polyps apart within videos: over all pairs, and in each video."""
-    kept = kept_in_study(vectors, min_frames=MIN_FRAMES, drop_unlabelled=False)
-    found = reidentification_scores(kept.vectors, kept.polyp, kept.video)
-    each = {}
-    for place, video in enumerate(kept.videos):
-        rows = kept.of_video(place)
-        each[video.id] = reidentification_scores(kept.vectors[rows], kept.polyp[rows]).auroc
-    return {
-        **defined(asdict(found)),
-        "auroc_of_videos": defined(asdict(mean_of(list(each.values())))),
-        "videos": defined(each),
-    }
+    studied = kept_in_study(vectors, min_frames=MIN_FRAMES, drop_unlabelled=False)
+    scores = reidentification_scores(studied.vectors, studied.polyp, studied.video)
+    auroc = pair_auc_by_video(studied)
+    mean = mean_of(list(auroc.values()))
+    return {**defined(asdict(scores)), "auroc_of_videos": defined(asdict(mean)), "videos": defined(auroc)}
 
 
 def _rule(rule: RuleStudy) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What is compared: the encoders, the rows that each is used in, and the tables of the paper with its numbers."""
+"""What is compared: the encoders, the rows that use them, and the tables of the paper with its numbers."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -7,14 +7,15 @@ from polypcount.clustering import VisualSimilarity
 from polypcount.errors import DataError
 
 FROZEN = "frozen"
-NESTED = "nested"  # in the place of a method: whichever of several does best on the other videos
+NESTED = "nested"  # in place of a method: the best of several on the other videos
 
 
 @dataclass(frozen=True)
 class EncoderRow:
-    """An encoder to train: a recipe of the package and what is changed in it. FROZEN is not trained.
+    """An encoder to train: a recipe of the package and changes to it. FROZEN is not trained.
 
-    sparse: further changes where only every fourth frame is there to learn from, so that the same seconds are seen.
+    Attributes:
+        sparse: Further changes if the videos have only every fourth frame, so that views cover the same seconds.
     """
 
     name: str
@@ -24,7 +25,7 @@ class EncoderRow:
 
     @property
     def trained(self) -> bool:
-        """Whether it learns, and so depends on the seed and takes part in the budget."""
+        """Whether it is trained, so that it depends on the seed and shares the budget."""
         return self.name != FROZEN
 
 
@@ -32,7 +33,9 @@ class EncoderRow:
 class Row:
     """One way of counting.
 
-    encoder: name of an `EncoderRow`; None where the images play no part. method: of `METHODS`, or NESTED.
+    Attributes:
+        encoder: Name of an `EncoderRow`; None if the images are not used.
+        method: Name from `METHODS`, or NESTED.
     """
 
     name: str
@@ -43,7 +46,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Published:
-    """What the paper prints: means over the 19 videos of REAL-Colon, with sample standard deviations."""
+    """The paper's numbers: means over the 19 videos of REAL-Colon, with sample standard deviations."""
 
     fr: float
     fr_std: float
@@ -53,7 +56,12 @@ class Published:
 
 @dataclass(frozen=True)
 class Line:
-    """A row in a table. label: what it is called there. published: None for what is not in the paper."""
+    """A row in a table.
+
+    Attributes:
+        label: Its name in the table.
+        published: None if it is not in the paper.
+    """
 
     row: str
     label: str
@@ -62,7 +70,7 @@ class Line:
 
 @dataclass(frozen=True)
 class PaperTable:
-    """A table to be written: name of its files, title, and lines."""
+    """A table to write: name of its files, title, and lines."""
 
     name: str
     title: str
@@ -156,20 +164,16 @@ TABLES: dict[str, PaperTable] = {
 
 
 def choose_rows(names: Iterable[str]) -> list[Row]:
-    """Rows by name, a table's name standing for all of its rows; in the order of `ROWS`, all where none is named."""
-    asked = [name.strip() for name in names if name.strip()]
-    wanted: set[str] = set()
-    for name in asked:
-        if name in TABLES:
-            wanted.update(line.row for line in TABLES[name].lines)
-        elif name in ROWS:
-            wanted.add(name)
-        else:
-            raise DataError(f"there is no row {name!r}; there are: {', '.join([*ROWS, *TABLES])}")
-    return [row for row in ROWS.values() if row.name in wanted or not asked]
+    """Rows by their names or by the names of tables, in the order of `ROWS`; all rows for no name."""
+    chosen: set[str] = set()
+    for name in filter(None, map(str.strip, names)):
+        if name not in (*ROWS, *TABLES):
+            raise DataError(f"there is no row {name!r}; there are: {', '.join([*ROWS, *TABLES])}", mend="rows")
+        chosen.update([line.row for line in TABLES[name].lines] if name in TABLES else [name])
+    return [row for row in ROWS.values() if row.name in chosen or not chosen]
 
 
 def encoders_of(rows: Iterable[Row]) -> list[EncoderRow]:
     """The encoders that these rows need, once each."""
-    wanted = {row.encoder for row in rows}
-    return [encoder for encoder in ENCODERS.values() if encoder.name in wanted]
+    names = {row.encoder for row in rows}
+    return [encoder for encoder in ENCODERS.values() if encoder.name in names]

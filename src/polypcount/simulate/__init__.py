@@ -1,22 +1,22 @@
 """Procedures with known polyps, for tests, benchmarks and for trying the program without patient data.
 
-What draws is loaded when it is first used: it brings a compiler with it, and timelines do not need that.
+The modules that draw are loaded when they are first used: they need a compiler, and timelines do not.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from polypcount.simulate.appearance import Looks
+from polypcount.simulate.appearance import Difficulty
 from polypcount.simulate.timeline import TimelineSettings, simulate_timelines
 
 if TYPE_CHECKING:
     from polypcount.simulate.rendering import render
     from polypcount.simulate.scenes import simulate_scenes
-    from polypcount.simulate.still_list import list_stills
+    from polypcount.simulate.stills import list_stills
 
-_HOME_OF = {"list_stills": "still_list", "render": "rendering", "simulate_scenes": "scenes"}
+_HOME_OF = {"list_stills": "stills", "render": "rendering", "simulate_scenes": "scenes"}
 
-__all__ = ["Looks", "TimelineSettings", "list_stills", "render", "simulate_scenes", "simulate_timelines"]
+__all__ = ["Difficulty", "TimelineSettings", "list_stills", "render", "simulate_scenes", "simulate_timelines"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,16 +1,14 @@
-"""What the camera makes of the light: blur, colour, noise, and the black corners of its picture."""
+"""From light to an image, as the camera makes it: blur, colour, noise, and black corners."""
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from polypcount.simulate.layers import Canvas, Numbers
-
-_compiled = njit(cache=True, fastmath=True, nogil=True, boundscheck=False)
+from polypcount.simulate.layers import Canvas, compiled
+from polypcount.simulate.noise import Float32
 
 
 def blur(canvas: Canvas, sigma: float, streak_x: float, streak_y: float) -> Canvas:
-    """Out of focus by a Gaussian of `sigma` pixels, then smeared along a streak; both in pixels of the canvas."""
+    """Blur by a Gaussian of `sigma` pixels, then by motion along a streak in pixels."""
     if sigma > 0.3:
         reach = int(np.ceil(2.5 * sigma))
         weights = np.exp(-0.5 * (np.arange(-reach, reach + 1) / sigma) ** 2).astype(np.float32)
@@ -21,8 +19,8 @@ def blur(canvas: Canvas, sigma: float, streak_x: float, streak_y: float) -> Canv
     return canvas
 
 
-@_compiled
-def _blurred(canvas: Canvas, weights: Numbers) -> Canvas:
+@compiled
+def _blurred(canvas: Canvas, weights: Float32) -> Canvas:
     height, width, _ = canvas.shape
     reach = len(weights) // 2
     rows = np.empty_like(canvas)
@@ -47,7 +45,7 @@ def _blurred(canvas: Canvas, weights: Numbers) -> Canvas:
     return whole
 
 
-@_compiled
+@compiled
 def _smeared(canvas: Canvas, streak_x: float, streak_y: float, taps: int) -> Canvas:
     height, width, _ = canvas.shape
     smeared = np.zeros_like(canvas)
@@ -64,12 +62,16 @@ def _smeared(canvas: Canvas, streak_x: float, streak_y: float, taps: int) -> Can
     return smeared
 
 
-@_compiled
-def develop(canvas: Canvas, view: Numbers, camera: Numbers, seed: int) -> NDArray[np.uint8]:
-    """From light to a picture, uint8[h, w, 3].
+@compiled
+def develop(canvas: Canvas, view: Float32, camera: Float32, seed: int) -> NDArray[np.uint8]:
+    """From light to an image, uint8[h, w, 3].
 
-    camera: float32[9]: gains of red, green and blue; share of narrow-band imaging; noise in levels; half width, half
-    height and corner of the shown octagon, in heights of the frame; contrast.
+    Args:
+        canvas: The light.
+        view: See `layers.py`.
+        camera: float32[9]: gains of red, green and blue; share of narrow-band imaging; noise in levels; half width,
+            half height and corner of the shown octagon, in heights of the frame; contrast.
+        seed: Seed of the noise.
     """
     height, width, _ = canvas.shape
     picture = np.empty((height, width, 3), np.uint8)
@@ -90,13 +92,13 @@ def develop(canvas: Canvas, view: Numbers, camera: Numbers, seed: int) -> NDArra
                     b + narrow * (0.05 * g + 0.95 * b - b),
                 )
             r, g, b = r * camera[0], g * camera[1], b * camera[2]
-            # One noise for all colours and a little for each, as after the camera's own smoothing.
+            # Most noise is common to all colours, as after the camera's own smoothing.
             state = (state * np.uint64(1664525) + np.uint64(1013904223)) & np.uint64(0xFFFFFFFF)
             common = (np.float32(state >> np.uint64(8)) * np.float32(1.1920929e-7) - 1) * camera[4]
             for c in range(3):
                 value = r if c == 0 else (g if c == 1 else b)
                 value = max(value, np.float32(0))
-                # Bright parts run into white gently.
+                # Bright parts fade to white gently.
                 value = value * (1 + value * np.float32(0.16)) / (1 + value * np.float32(0.55))
                 value = np.sqrt(value * np.float32(1.25)) * camera[8] + (1 - camera[8]) * np.float32(0.45)
                 state = (state * np.uint64(1664525) + np.uint64(1013904223)) & np.uint64(0xFFFFFFFF)

@@ -1,18 +1,18 @@
 """Figures of the 60 procedures of REAL-Colon, on which simulated timelines are modelled.
 
 From the tables published with the dataset (Biffi et al., Scientific Data 2024, CC BY 4.0): frame rate and number of
-frames from `video_info.csv`, and polyps counted in `lesion_info.csv`. How many frames show a polyp was counted in
-the annotations by users of the dataset.
+frames from `video_info.csv`, and polyps counted in `lesion_info.csv`. Users of the dataset counted in the annotations
+how many frames show a polyp.
 """
 
 from typing import Literal, NamedTuple, get_args
 
 from polypcount.errors import DataError
 
-Part = Literal["all", "train", "study"]
+SplitPart = Literal["all", "train", "study"]
 
 
-class Procedure(NamedTuple):
+class RealColonProcedure(NamedTuple):
     """One procedure: its name, frames per second, number of frames, polyps, and frames that show a polyp."""
 
     name: str
@@ -21,80 +21,78 @@ class Procedure(NamedTuple):
     polyps: int
     polyp_frames: int
 
-    @property
-    def part(self) -> Part:
-        """The part of the published split that it would be in if it shows a polyp: 001-008 of a study train."""
-        return "train" if int(self.name[-3:]) <= 8 else "study"
 
+def procedures_like(part: SplitPart) -> tuple[RealColonProcedure, ...]:
+    """All 60 procedures, or a part of the published split, which has only procedures with polyps.
 
-def procedures_like(part: Part) -> tuple[Procedure, ...]:
-    """All 60 procedures, or those of the published split: 27 with 85 polyps to train, 19 with 47 to study."""
-    if part not in get_args(Part):
-        raise DataError(f"like must be one of {', '.join(get_args(Part))}, found {part!r}")
-    return tuple(p for p in REAL_COLON if part == "all" or (p.polyps and p.part == part))
+    "train" is 001-008 of each study (27 procedures, 85 polyps), "study" the others (19 procedures, 47 polyps).
+    """
+    if part not in get_args(SplitPart):
+        raise DataError(f"like must be one of {', '.join(get_args(SplitPart))}, found {part!r}")
+    return tuple(p for p in REAL_COLON if part == "all" or (p.polyps and (int(p.name[-3:]) <= 8) == (part == "train")))
 
 
 REAL_COLON = (
-    Procedure("001-001", 29.97, 45465, 3, 6190),
-    Procedure("001-002", 29.97, 26164, 0, 0),
-    Procedure("001-003", 29.97, 39611, 2, 5598),
-    Procedure("001-004", 29.97, 45663, 2, 5244),
-    Procedure("001-005", 29.97, 29161, 1, 2996),
-    Procedure("001-006", 29.97, 49901, 7, 12130),
-    Procedure("001-007", 29.97, 39580, 6, 7057),
-    Procedure("001-008", 29.97, 35740, 0, 0),
-    Procedure("001-009", 29.97, 40700, 2, 7714),
-    Procedure("001-010", 29.97, 46424, 3, 3318),
-    Procedure("001-011", 29.97, 24006, 0, 0),
-    Procedure("001-012", 60, 42420, 0, 0),
-    Procedure("001-013", 29.97, 22418, 0, 0),
-    Procedure("001-014", 29.97, 28712, 1, 1255),
-    Procedure("001-015", 29.97, 31349, 0, 0),
-    Procedure("002-001", 25, 25998, 0, 0),
-    Procedure("002-002", 25, 24969, 2, 5132),
-    Procedure("002-003", 25, 48091, 9, 16239),
-    Procedure("002-004", 25, 31818, 3, 5469),
-    Procedure("002-005", 25, 40734, 4, 6443),
-    Procedure("002-006", 29.97, 52719, 2, 5351),
-    Procedure("002-007", 25, 50299, 6, 12411),
-    Procedure("002-008", 29.97, 33216, 3, 5794),
-    Procedure("002-009", 29.97, 29853, 5, 6775),
-    Procedure("002-010", 25, 25898, 3, 4408),
-    Procedure("002-011", 29.97, 38474, 5, 10916),
-    Procedure("002-012", 29.97, 34464, 0, 0),
-    Procedure("002-013", 29.97, 24432, 0, 0),
-    Procedure("002-014", 25, 56272, 4, 9041),
-    Procedure("002-015", 29.97, 20915, 0, 0),
-    Procedure("003-001", 25, 51719, 1, 8640),
-    Procedure("003-002", 25, 50601, 4, 6291),
-    Procedure("003-003", 25, 105812, 8, 21286),
-    Procedure("003-004", 25, 75918, 3, 9398),
-    Procedure("003-005", 25, 123610, 3, 13681),
-    Procedure("003-006", 25, 102691, 4, 9055),
-    Procedure("003-007", 25, 58647, 1, 1170),
-    Procedure("003-008", 25, 51679, 3, 9109),
-    Procedure("003-009", 25, 58238, 1, 3765),
-    Procedure("003-010", 25, 56282, 1, 2680),
-    Procedure("003-011", 25, 63077, 0, 0),
-    Procedure("003-012", 25, 96731, 3, 11778),
-    Procedure("003-013", 25, 73670, 6, 14686),
-    Procedure("003-014", 25, 77112, 1, 4317),
-    Procedure("003-015", 25, 111057, 1, 7889),
-    Procedure("004-001", 29.97, 25516, 1, 3298),
-    Procedure("004-002", 29.97, 34529, 0, 0),
-    Procedure("004-003", 29.97, 33598, 3, 8735),
-    Procedure("004-004", 29.97, 33960, 1, 4499),
-    Procedure("004-005", 29.97, 22465, 1, 3401),
-    Procedure("004-006", 29.97, 40986, 1, 3437),
-    Procedure("004-007", 29.97, 29108, 0, 0),
-    Procedure("004-008", 29.97, 22742, 1, 1422),
-    Procedure("004-009", 29.97, 30311, 1, 2800),
-    Procedure("004-010", 29.97, 24491, 0, 0),
-    Procedure("004-011", 29.97, 48470, 1, 2781),
-    Procedure("004-012", 29.97, 23527, 1, 3592),
-    Procedure("004-013", 29.97, 54167, 1, 23201),
-    Procedure("004-014", 29.97, 36869, 4, 7965),
-    Procedure("004-015", 29.97, 54674, 3, 13752),
+    RealColonProcedure("001-001", 29.97, 45465, 3, 6190),
+    RealColonProcedure("001-002", 29.97, 26164, 0, 0),
+    RealColonProcedure("001-003", 29.97, 39611, 2, 5598),
+    RealColonProcedure("001-004", 29.97, 45663, 2, 5244),
+    RealColonProcedure("001-005", 29.97, 29161, 1, 2996),
+    RealColonProcedure("001-006", 29.97, 49901, 7, 12130),
+    RealColonProcedure("001-007", 29.97, 39580, 6, 7057),
+    RealColonProcedure("001-008", 29.97, 35740, 0, 0),
+    RealColonProcedure("001-009", 29.97, 40700, 2, 7714),
+    RealColonProcedure("001-010", 29.97, 46424, 3, 3318),
+    RealColonProcedure("001-011", 29.97, 24006, 0, 0),
+    RealColonProcedure("001-012", 60, 42420, 0, 0),
+    RealColonProcedure("001-013", 29.97, 22418, 0, 0),
+    RealColonProcedure("001-014", 29.97, 28712, 1, 1255),
+    RealColonProcedure("001-015", 29.97, 31349, 0, 0),
+    RealColonProcedure("002-001", 25, 25998, 0, 0),
+    RealColonProcedure("002-002", 25, 24969, 2, 5132),
+    RealColonProcedure("002-003", 25, 48091, 9, 16239),
+    RealColonProcedure("002-004", 25, 31818, 3, 5469),
+    RealColonProcedure("002-005", 25, 40734, 4, 6443),
+    RealColonProcedure("002-006", 29.97, 52719, 2, 5351),
+    RealColonProcedure("002-007", 25, 50299, 6, 12411),
+    RealColonProcedure("002-008", 29.97, 33216, 3, 5794),
+    RealColonProcedure("002-009", 29.97, 29853, 5, 6775),
+    RealColonProcedure("002-010", 25, 25898, 3, 4408),
+    RealColonProcedure("002-011", 29.97, 38474, 5, 10916),
+    RealColonProcedure("002-012", 29.97, 34464, 0, 0),
+    RealColonProcedure("002-013", 29.97, 24432, 0, 0),
+    RealColonProcedure("002-014", 25, 56272, 4, 9041),
+    RealColonProcedure("002-015", 29.97, 20915, 0, 0),
+    RealColonProcedure("003-001", 25, 51719, 1, 8640),
+    RealColonProcedure("003-002", 25, 50601, 4, 6291),
+    RealColonProcedure("003-003", 25, 105812, 8, 21286),
+    RealColonProcedure("003-004", 25, 75918, 3, 9398),
+    RealColonProcedure("003-005", 25, 123610, 3, 13681),
+    RealColonProcedure("003-006", 25, 102691, 4, 9055),
+    RealColonProcedure("003-007", 25, 58647, 1, 1170),
+    RealColonProcedure("003-008", 25, 51679, 3, 9109),
+    RealColonProcedure("003-009", 25, 58238, 1, 3765),
+    RealColonProcedure("003-010", 25, 56282, 1, 2680),
+    RealColonProcedure("003-011", 25, 63077, 0, 0),
+    RealColonProcedure("003-012", 25, 96731, 3, 11778),
+    RealColonProcedure("003-013", 25, 73670, 6, 14686),
+    RealColonProcedure("003-014", 25, 77112, 1, 4317),
+    RealColonProcedure("003-015", 25, 111057, 1, 7889),
+    RealColonProcedure("004-001", 29.97, 25516, 1, 3298),
+    RealColonProcedure("004-002", 29.97, 34529, 0, 0),
+    RealColonProcedure("004-003", 29.97, 33598, 3, 8735),
+    RealColonProcedure("004-004", 29.97, 33960, 1, 4499),
+    RealColonProcedure("004-005", 29.97, 22465, 1, 3401),
+    RealColonProcedure("004-006", 29.97, 40986, 1, 3437),
+    RealColonProcedure("004-007", 29.97, 29108, 0, 0),
+    RealColonProcedure("004-008", 29.97, 22742, 1, 1422),
+    RealColonProcedure("004-009", 29.97, 30311, 1, 2800),
+    RealColonProcedure("004-010", 29.97, 24491, 0, 0),
+    RealColonProcedure("004-011", 29.97, 48470, 1, 2781),
+    RealColonProcedure("004-012", 29.97, 23527, 1, 3592),
+    RealColonProcedure("004-013", 29.97, 54167, 1, 23201),
+    RealColonProcedure("004-014", 29.97, 36869, 4, 7965),
+    RealColonProcedure("004-015", 29.97, 54674, 3, 13752),
 )
 
 # The dataset has 351,264 boxes in the 342,109 frames that show a polyp: some show two.

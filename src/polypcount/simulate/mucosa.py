@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from polypcount.simulate.noise import Picture, layered_noise, tileable_noise
+from polypcount.simulate.noise import Float32, layered_noise, tileable_noise
 
 SIDE = 512
 _PALE, _RED, _YELLOW = np.array([[0.88, 0.66, 0.56], [0.84, 0.48, 0.40], [0.84, 0.62, 0.38]], np.float32)
@@ -16,7 +16,10 @@ _VESSEL = np.array([0.66, 0.26, 0.25], np.float32)
 class Patient:
     """What the tissue of one patient has in common.
 
-    colour: float32[3], of the mucosa under even light. vessels: how visible they are, 0..1. grain: strength of texture.
+    Attributes:
+        colour: float32[3], of the mucosa under even light.
+        vessels: How visible they are, 0 to 1.
+        grain: Strength of the texture.
     """
 
     colour: NDArray[np.float32]
@@ -32,7 +35,7 @@ class Patient:
 
 
 def draw_wall(patient: Patient, rng: np.random.Generator) -> NDArray[np.uint8]:
-    """uint8[512, 512, 5], without a seam: red, green, blue under even light; slopes along x (around) and y (along)."""
+    """The wall without a seam, uint8[512, 512, 5]: red, green, blue under even light; slopes around and along it."""
     blotches = layered_noise(SIDE, (0.12, 0.05, 0.02), rng)[..., None]
     grain = tileable_noise(SIDE, 0.006, rng)[..., None] * np.float32(0.022 * patient.grain)
     colour = patient.colour * (1 + np.float32(0.07) * blotches * np.array([0.6, 1.0, 1.1], np.float32) + grain)
@@ -43,13 +46,13 @@ def draw_wall(patient: Patient, rng: np.random.Generator) -> NDArray[np.uint8]:
     slope_y = (np.roll(relief, -1, 0) - np.roll(relief, 1, 0)) * SIDE / 2
     slope_x = (np.roll(relief, -1, 1) - np.roll(relief, 1, 1)) * SIDE / 2
     slopes = [np.clip(128 + 50 * slope, 0, 255) for slope in (slope_x, slope_y)]
-    # The bottom of a furrow sees less light.
+    # Less light gets to the bottom of a furrow.
     colour = colour * (1 + np.float32(1.2) * (folds - folds.max()))[..., None]
     return np.dstack([255 * np.clip(colour, 0, 1), *slopes]).round().astype(np.uint8)
 
 
-def _vessels(rng: np.random.Generator) -> Picture:
-    """0..1: lines where noise passes through 0, of two widths, fading in and out."""
+def _vessels(rng: np.random.Generator) -> Float32:
+    """0 to 1: lines where noise passes through 0, of two widths, fading in and out."""
     total = np.zeros((SIDE, SIDE), np.float32)
     for coarseness, width in ((0.16, 0.035), (0.07, 0.06)):
         lines = np.exp(-((tileable_noise(SIDE, coarseness, rng) / width) ** 2))
@@ -57,14 +60,14 @@ def _vessels(rng: np.random.Generator) -> Picture:
     return np.clip(total, 0, 1) * np.float32(0.7)
 
 
-def _folds(rng: np.random.Generator) -> Picture:
+def _folds(rng: np.random.Generator) -> Float32:
     """Height of ring-shaped folds, in shares of the side: ridges at uneven distances along y, bent around x."""
     bend = tileable_noise(SIDE, 0.25, rng, stretch=1.5) * np.float32(0.02)
     along = (np.arange(SIDE, dtype=np.float32)[:, None] / SIDE + bend) % 1
     height = np.zeros((SIDE, SIDE), np.float32)
     count = int(rng.integers(3, 6))
-    for place in (np.arange(count) + rng.uniform(-0.25, 0.25, count)) / count:
-        apart = (along - place + 0.5) % 1 - 0.5
+    for position in (np.arange(count) + rng.uniform(-0.25, 0.25, count)) / count:
+        apart = (along - position + 0.5) % 1 - 0.5
         width, rise = rng.uniform(0.03, 0.07), rng.uniform(0.03, 0.09)
         reach = np.clip(1 + 0.6 * tileable_noise(SIDE, 0.3, rng), 0.1, 1.6)
         height += np.float32(rise) * reach * np.exp(-((apart / width) ** 2))

@@ -1,17 +1,21 @@
-"""Seeded noise: pictures that repeat without a seam, and values that wander in time."""
+"""Seeded noise: images that repeat without a seam, and values that drift in time."""
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-Picture = NDArray[np.float32]
+Float32 = NDArray[np.float32]
 
 
-def tileable_noise(side: int, coarseness: float, rng: np.random.Generator, stretch: float = 1.0) -> Picture:
-    """float32[side, side], mean 0 and deviation 1: noise of one size of detail, without a seam at the edges.
+def tileable_noise(side: int, coarseness: float, rng: np.random.Generator, stretch: float = 1.0) -> Float32:
+    """Noise float32[side, side] of one size of detail, without a seam at the edges; mean 0 and standard deviation 1.
 
-    coarseness: size of its blots as a share of the side. stretch: how much longer than wide they are, along x.
+    Args:
+        side: Side of the image in pixels.
+        coarseness: Size of its spots as a share of the side.
+        rng: Source of the noise.
+        stretch: How much longer than wide the spots are, along x.
     """
     y = np.fft.fftfreq(side)[:, None] * side * coarseness
     x = np.fft.rfftfreq(side)[None, :] * side * coarseness * stretch
@@ -21,8 +25,8 @@ def tileable_noise(side: int, coarseness: float, rng: np.random.Generator, stret
     return np.asarray(noise / max(noise.std(), 1e-9), np.float32)
 
 
-def layered_noise(side: int, coarseness: Sequence[float], rng: np.random.Generator) -> Picture:
-    """float32[side, side], mean 0 and deviation 1: a sum of noises, each 0.6 times as strong as the one before."""
+def layered_noise(side: int, coarseness: Sequence[float], rng: np.random.Generator) -> Float32:
+    """A sum of noises, float32[side, side], each 0.6 times as strong as the one before; standard deviation 1."""
     total = np.zeros((side, side), np.float32)
     for layer, size in enumerate(coarseness):
         total += tileable_noise(side, size, rng) * np.float32(0.6**layer)
@@ -30,10 +34,13 @@ def layered_noise(side: int, coarseness: Sequence[float], rng: np.random.Generat
 
 
 class Drifts:
-    """Values that wander in time, by name: each a sum of smooth random curves, slow and quick, mean 0 and deviation 1.
+    """Values that drift in time, by name: each a sum of smooth random curves, with mean 0 and standard deviation 1.
 
-    seconds: how long they go on. periods: seconds after which each curve has forgotten its value.
-    strengths: for each name, of its curves; only their ratio counts.
+    Args:
+        seconds: Length of time that the curves cover.
+        periods: Seconds after which each curve is independent of its earlier value.
+        strengths: Strengths of the curves, for each name; only their ratio counts.
+        rng: Source of the curves.
     """
 
     def __init__(
@@ -55,11 +62,11 @@ class Drifts:
         """Values at these times, which should lie between 0 and the length."""
         total = np.zeros((len(seconds), len(self._names)))
         for period, values in self._curves:
-            place = np.asarray(seconds, float) / period
-            left = np.minimum(np.maximum(place.astype(int), 0), len(values) - 2)
-            part = np.minimum(np.maximum(place - left, 0), 1)
+            position = np.asarray(seconds, float) / period
+            left = np.minimum(np.maximum(position.astype(int), 0), len(values) - 2)
+            part = np.minimum(np.maximum(position - left, 0), 1)
             part = part * part * (3 - 2 * part)
-            # Between two independent values the deviation of their mean is lower; this makes it even.
+            # The mean of two independent values has a lower deviation; dividing by this makes it 1 everywhere.
             even = np.sqrt(part**2 + (1 - part) ** 2)
             total += values[left] * ((1 - part) / even)[:, None] + values[left + 1] * (part / even)[:, None]
         return dict(zip(self._names, total.T, strict=True))

@@ -11,9 +11,12 @@ _SMALLEST, _LARGEST = 0.07, 0.75  # side of a box as a share of the frame's heig
 
 @dataclass(frozen=True)
 class CameraPath:
-    """Where the camera looks during one episode: for x, y, log distance and log aspect a sum of slow waves.
+    """Where the camera looks during one episode: a sum of slow waves for each of x, y, log distance and log aspect.
 
-    amplitude, hertz, phase: float64[4, waves].
+    Attributes:
+        amplitude: float64[4, waves].
+        hertz: float64[4, waves].
+        phase: float64[4, waves].
     """
 
     amplitude: NDArray[np.float64]
@@ -22,7 +25,7 @@ class CameraPath:
 
     @classmethod
     def random(cls, rng: np.random.Generator) -> "CameraPath":
-        """A path of its own for each call."""
+        """A random path."""
         shape = (4, _WAVES)
         strength = np.array([[0.12], [0.12], [0.22], [0.08]])
         return cls(
@@ -45,7 +48,7 @@ class CameraPath:
         x, y, log_scale, log_aspect = (self.amplitude[:, :, None] * np.sin(angle)).sum(axis=1)
         side = np.clip(0.11 * size_mm**0.5 * np.exp(log_scale), _SMALLEST, _LARGEST) * height
         half_width, half_height = side * np.exp(log_aspect / 2) / 2, side * np.exp(-log_aspect / 2) / 2
-        # The annotator's hand is not quite steady.
+        # The hand of the annotator shakes a little.
         shake = rng.normal(0, 0.01, (2, len(seconds))) * side
         centre_x = np.clip(0.5 + offset + x, 0.1, 0.9) * width + shake[0]
         centre_y = np.clip(0.5 + y, 0.1, 0.9) * height + shake[1]

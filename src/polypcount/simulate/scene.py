@@ -7,28 +7,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polypcount.corpus import Boxes, Corpus
-from polypcount.simulate.appearance import FrameLooks, FrameState, Looks, PolypLooks, PolypState
+from polypcount.simulate.appearance import Difficulty, FrameLooks, FrameState, PolypLooks, PolypState
 from polypcount.simulate.camera import blur, develop
-from polypcount.simulate.fronts import paint_bubbles, paint_fold, paint_tool
-from polypcount.simulate.layers import Canvas, Numbers, paint_patch, paint_wall
+from polypcount.simulate.layers import Canvas, paint_bubbles, paint_fold, paint_patch, paint_tool, paint_wall
 from polypcount.simulate.mucosa import Patient, draw_wall
-from polypcount.simulate.noise import layered_noise
+from polypcount.simulate.noise import Float32, layered_noise
 from polypcount.simulate.patches import Patch
+from polypcount.video.frames import Image
 
-Image = NDArray[np.uint8]
 Region = tuple[float, float, float, float]
 PatchMaker = Callable[[Patient, np.random.Generator], Patch]
-_MARGIN = 6  # pixels drawn beside a part, so that blur at its edge sees what lies there
+_MARGIN = 6  # pixels drawn around a part, for the blur at its edge
 
 
 class Scene:
     """One procedure.
 
-    timeline: a corpus of one video, whose boxes say where in the frame each polyp is about, and how large.
-    makers: for each polyp, what draws its patch.
+    Args:
+        timeline: A corpus of one video. Its boxes say roughly where in the frame each polyp is, and how large it is.
+        makers: For each polyp, the function that draws its patch.
+        difficulty: How hard it is to recognise a polyp.
+        seed: Everything random follows from it.
     """
 
-    def __init__(self, timeline: Corpus, makers: Sequence[PatchMaker], looks: Looks, seed: Sequence[int]) -> None:
+    def __init__(
+        self, timeline: Corpus, makers: Sequence[PatchMaker], difficulty: Difficulty, seed: Sequence[int]
+    ) -> None:
         self.video = timeline.videos[0]
         self.width, self.height = int(self.video.width or 0), int(self.video.height or 0)
         self._fps = float(self.video.fps or 30.0)
@@ -37,12 +41,13 @@ class Scene:
         seconds = self.video.frame_count / self._fps + 1
         rng = self._rng(0)
         self._patient = Patient.random(rng)
-        self._frame_state = FrameState(seconds, looks, rng)
+        self._frame_state = FrameState(seconds, difficulty, rng)
         self._noise = layered_noise(256, (0.08, 0.03, 0.012), rng)
         self._polyp_states: dict[int, PolypState] = {}
         for polyp in np.unique(self._timeline.polyp).tolist():
-            seen = self._timeline.frame[self._timeline.polyp == polyp] / self._fps
-            self._polyp_states[polyp] = PolypState(float(seen.min()), float(seen.max()), looks, self._rng(1, polyp))
+            times = self._timeline.frame[self._timeline.polyp == polyp] / self._fps
+            state = PolypState(float(times.min()), float(times.max()), difficulty, self._rng(1, polyp))
+            self._polyp_states[polyp] = state
         self.patch = lru_cache(maxsize=32)(self._make_patch)
         self._walls = lru_cache(maxsize=4)(self._make_wall)
 
@@ -58,11 +63,13 @@ class Scene:
         return Boxes(line.video, line.frame, xyxy, polyp=line.polyp)
 
     def draw(self, frame: int, region: Region | None = None, size: tuple[int, int] | None = None) -> Image:
-        """A frame, uint8[h, w, 3].
+        """Draw a frame, or a part of it, uint8[h, w, 3].
 
-        region: left, top, right, bottom in pixels of the frame, of the part to draw; the whole, if not given.
-        size: width and height in which to draw it; its own, if not given. What is drawn small is not drawn large and
-            reduced, but with what is seen of it at that size, in a fraction of the time.
+        Args:
+            frame: Its number.
+            region: Left, top, right, bottom of the part to draw, in pixels of the frame; the whole frame by default.
+            size: Width and height of the result; those of the region by default. A small result is drawn small from the
+                start, so it takes a fraction of the time.
         """
         left, top, right, bottom = region or (0, 0, self.width, self.height)
         width, height = size or (round(right - left), round(bottom - top))
@@ -70,17 +77,16 @@ class Scene:
         corner = np.array([left - self.width / 2, top - self.height / 2]) / self.height - _MARGIN * step
         view = np.array([*corner, *step], np.float32)
         canvas = np.empty((height + 2 * _MARGIN, width + 2 * _MARGIN, 3), np.float32)
-        now = frame / self._fps
-        common = self._frame_state.at(np.array([now]))
+        common = self._frame_state.at(np.array([frame / self._fps]))
         self._paint(canvas, view, frame, common)
         sigma, streak_x, streak_y = common.blur[0]
         canvas = blur(canvas, float(sigma / step.mean()), float(streak_x / step[0]), float(streak_y / step[1]))
         camera = common.camera[0]
-        camera[4] /= max(1.0, float(step.mean()) * self.height)  # noise averages out where pixels are put together
-        picture = develop(canvas, view, camera, frame)
-        return np.ascontiguousarray(picture[_MARGIN:-_MARGIN, _MARGIN:-_MARGIN])
+        camera[4] /= max(1.0, float(step.mean()) * self.height)  # noise averages out where pixels are combined
+        image = develop(canvas, view, camera, frame)
+        return np.ascontiguousarray(image[_MARGIN:-_MARGIN, _MARGIN:-_MARGIN])
 
-    def _paint(self, canvas: Canvas, view: Numbers, frame: int, common: FrameLooks) -> None:
+    def _paint(self, canvas: Canvas, view: Float32, frame: int, common: FrameLooks) -> None:
         now = np.array([frame / self._fps])
         rows = np.arange(*np.searchsorted(self._timeline.frame, [frame, frame + 1]))
         polyps = self._timeline.polyp[rows].tolist()
@@ -100,7 +106,7 @@ class Scene:
             self._paint_fronts(canvas, view, self._polyp_states[polyp], look, float(now[0]), spot, wall, light)
 
     def _paint_polyp(
-        self, canvas: Canvas, view: Numbers, patch: Patch, look: PolypLooks, matrix: NDArray[np.float64], light: Numbers
+        self, canvas: Canvas, view: Float32, patch: Patch, look: PolypLooks, matrix: NDArray[np.float64], light: Float32
     ) -> None:
         surface, turn = look.surface[0], look.view[0, 0]
         surface[6:8] = np.cos(turn), np.sin(turn)
@@ -119,15 +125,15 @@ class Scene:
     def _paint_fronts(
         self,
         canvas: Canvas,
-        view: Numbers,
+        view: Float32,
         state: PolypState,
         look: PolypLooks,
         now: float,
         where: tuple[float, float, float],
         wall: NDArray[np.uint8],
-        light: Numbers,
+        light: Float32,
     ) -> None:
-        """Bubbles, an instrument and folds, before a polyp at (x, y) of a size, in heights of the frame."""
+        """Bubbles, an instrument and folds, in front of a polyp; where: its x, y and size, in heights of the frame."""
         x, y, size = where
         bubbles = state.bubbles(now, float(look.foam[0]))
         if len(bubbles):
@@ -154,10 +160,10 @@ class Scene:
         flat = np.column_stack([outline, np.ones(len(outline))]) @ np.swapaxes(turned, 1, 2)
         shape = flat[..., :2] / flat[..., 2:]
         low, high = shape.min(axis=1), shape.max(axis=1)
-        wanted = self._timeline.xyxy[rows].astype(np.float64)
-        side = np.sqrt(np.prod(wanted[:, 2:] - wanted[:, :2], axis=1)) / self.height
+        asked = self._timeline.xyxy[rows].astype(np.float64)
+        side = np.sqrt(np.prod(asked[:, 2:] - asked[:, :2], axis=1)) / self.height
         scale = side / np.sqrt(np.maximum(np.prod(high - low, axis=1), 1e-9))
-        centre = (wanted[:, :2] + wanted[:, 2:]) / 2 / self.height - np.array([self.width / self.height, 1.0]) / 2
+        centre = (asked[:, :2] + asked[:, 2:]) / 2 / self.height - np.array([self.width / self.height, 1.0]) / 2
         moved = np.zeros((len(rows), 3, 3))
         moved[:, 0, 0] = moved[:, 1, 1] = scale
         moved[:, :2, 2] = centre - scale[:, None] * (low + high) / 2
@@ -203,10 +209,9 @@ def _rotation(angle: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _keep_off(place: NDArray[np.float32], centre: tuple[float, float, float]) -> None:
-    """Move the lumen out of a polyp, which sits on the wall."""
+    """Move the lumen out of a polyp, which is on the wall."""
     x, y, size = centre
     apart = np.array([place[0] - x, place[1] - y])
-    far = float(np.linalg.norm(apart))
-    least = 0.6 * size + 0.15
+    far, least = float(np.linalg.norm(apart)), 0.6 * size + 0.15
     if far < least:
         place[:2] = np.array([x, y]) + apart / max(far, 1e-3) * least if far > 1e-3 else (x + least, y)

@@ -1,112 +1,86 @@
-"""A scene on disk: a small JSON file that says how a procedure is drawn, in the place of its pixels.
+"""A scene on disk: a small JSON file that says how a procedure is drawn, in place of its pixels.
 
-It holds the timeline's seed and settings, the strength of each difficulty, and for each polyp the still that it is
-taken from, or none where it is drawn. Any reader of frames can open it; pixels are made when they are asked for.
+It holds the seed and settings of the timeline, the difficulty, and for each polyp the still that it is taken from, or
+none if it is drawn. Every reader of frames can open it; pixels are drawn when they are asked for.
 """
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, get_args
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from pydantic import Field
 
 from polypcount.corpus import Corpus
 from polypcount.errors import DataError, FileError, first_line
-from polypcount.simulate.appearance import Looks
-from polypcount.simulate.drawn_polyp import drawn_polyp
-from polypcount.simulate.figures import Part
+from polypcount.simulate.appearance import Difficulty
+from polypcount.simulate.figures import SplitPart
+from polypcount.simulate.patches import drawn_polyp
 from polypcount.simulate.scene import PatchMaker, Scene
-from polypcount.simulate.still_polyp import still_polyp
+from polypcount.simulate.stills import Still, still_polyp
 from polypcount.simulate.timeline import TimelineSettings, simulate_timeline
+from polypcount.storage import Manifest, read_manifest, write_text
 from polypcount.video import CropRule
 from polypcount.video.crop import padded
 from polypcount.video.frames import Image, refuse_large, wanted_frames
-from polypcount.whole import whole_file
 
-# To be raised with every change of what is drawn: it is in the file, so that whatever was made from it is made anew.
-FORMAT, FORMAT_VERSION = "polypcount-scene", 1
+# Raise it with every change in drawing. It is in the file, so everything made from the file is then made again.
+FORMAT_VERSION = 1
 SUFFIX = ".scene"
 _LARGEST_BYTES = 1 << 20
 
 
-@dataclass(frozen=True)
-class Still:
-    """A still and its mask. image, mask: paths of files."""
-
-    image: str
-    mask: str
-
-
-@dataclass(frozen=True)
-class SceneFile:
+class SceneFile(Manifest):
     """What decides every pixel of a procedure.
 
-    seed, index, like, settings: of the timeline, see `simulate_timelines`. looks: strength of each difficulty.
-    stills: for each polyp, or None for one that is drawn.
+    Attributes:
+        seed: Seed of the timeline, see `simulate_timelines`.
+        index: Index of the procedure, see `simulate_timelines`.
+        like: The part of REAL-Colon that the timeline is modelled on.
+        settings: Settings of the timeline.
+        looks: The difficulty.
+        stills: The still of each polyp; None for a polyp that is drawn.
     """
 
-    seed: int
-    index: int
-    like: Part
+    FORMAT: ClassVar[str] = "polypcount-scene"
+    VERSION: ClassVar[int] = FORMAT_VERSION
+    KIND: ClassVar[str] = "a scene of polypcount simulate"
+
+    format: str = "polypcount-scene"
+    format_version: int = FORMAT_VERSION
+    seed: Annotated[int, Field(ge=0)]
+    index: Annotated[int, Field(ge=0)]
+    like: SplitPart
     settings: TimelineSettings
-    looks: Looks
+    looks: Difficulty
     stills: tuple[Still | None, ...]
 
     def save(self, path: Path) -> None:
-        """Write the file, unless it is there with the same content: what was made from it stays valid."""
-        text = json.dumps({"format": FORMAT, "format_version": FORMAT_VERSION, **asdict(self)}, indent=1) + "\n"
+        """Write the file, unless it exists with the same content. Then files that were made from it stay valid."""
+        stills = [still and asdict(still) for still in self.stills]
+        values = {**dict(self), "settings": asdict(self.settings), "looks": asdict(self.looks), "stills": stills}
+        text = json.dumps(values, indent=1) + "\n"
         try:
             if not path.is_file() or path.read_bytes() != text.encode():
-                with whole_file(path) as unfinished:
-                    unfinished.write_bytes(text.encode())
+                write_text(path, text)
         except OSError as problem:
             raise FileError(f"{path} cannot be written: {first_line(problem)}") from None
 
     @classmethod
     def load(cls, path: Path) -> "SceneFile":
-        """Read a file that `save` has written; anything else is a `FileError`."""
-        try:
-            with path.open("rb") as file:
-                values: Any = json.loads(file.read(_LARGEST_BYTES))
-            if not isinstance(values, dict):
-                raise ValueError("a JSON object is expected")
-            if values.pop("format", None) != FORMAT or values.pop("format_version", None) != FORMAT_VERSION:
-                raise ValueError(f'"format" must be "{FORMAT}", version {FORMAT_VERSION}')
-            if values["like"] not in get_args(Part):
-                raise ValueError(f"like must be one of {', '.join(get_args(Part))}")
-            for name in ("seed", "index"):
-                if not isinstance(values[name], int) or values[name] < 0:
-                    raise ValueError(f"{name} must be a whole number from 0")
-            return cls(
-                values["seed"],
-                values["index"],
-                values["like"],
-                TimelineSettings(**values["settings"]),
-                Looks(**values["looks"]),
-                tuple(
-                    None if still is None else Still(str(still["image"]), str(still["mask"]))
-                    for still in values["stills"]
-                ),
-            )
-        except OSError as problem:
-            raise FileError(f"{path} cannot be read: {problem.strerror}") from None
-        except KeyError as problem:
-            raise FileError(
-                f"{path} is not a scene of polypcount simulate: {problem} is missing; simulate it again"
-            ) from None
-        except (ValueError, TypeError, RecursionError) as problem:
-            raise FileError(f"{path} is not a scene of polypcount simulate: {problem}; simulate it again") from None
+        """Read a file that `save` has written; any other file is a `FileError`."""
+        return read_manifest(path, cls, _LARGEST_BYTES)
 
     def timeline(self) -> Corpus:
-        """Who is where when, a corpus of one video."""
+        """A corpus of one video: which polyp is where, and when."""
         return simulate_timeline(self.seed, self.index, self.like, self.settings)
 
     def scene(self) -> Scene:
-        """Ready to be drawn."""
+        """The scene, ready to be drawn."""
         timeline = self.timeline()
         if len(self.stills) != len(timeline.polyps):
             raise DataError(
@@ -122,12 +96,11 @@ def _maker(still: Still | None) -> PatchMaker:
 
 
 class SceneSource:
-    """A scene as a source of frames, which also draws crops at once; see `polypcount.video.FrameSource`."""
+    """A scene as a source of frames, which also draws single crops; see `polypcount.video.FrameSource`."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._scene = path, _opened(path, path.stat().st_mtime_ns)
-        video = self._scene.video
-        self.frame_count, self.fps = video.frame_count, video.fps
+        self.frame_count, self.fps = self._scene.video.frame_count, self._scene.video.fps
         self.width, self.height = self._scene.width, self._scene.height
         refuse_large(path, self.width, self.height)
 
@@ -137,11 +110,11 @@ class SceneSource:
             yield frame, self._scene.draw(frame)
 
     def crop(self, frame: int, xyxy: NDArray[np.float32], rule: CropRule) -> Image:
-        """The crop around a box, drawn in its own size: some 10 times faster than to draw a whole frame and cut it."""
+        """The crop around a box, drawn at its own size: about 10 times faster than cutting it from a whole frame."""
         wanted_frames([frame], self.frame_count, self._path)
         left, top, right, bottom = rule.region(xyxy, self.width, self.height)
-        width, height = rule.shown_size(right - left, bottom - top)
-        return padded(self._scene.draw(frame, (left, top, right, bottom), (width, height)), rule.size)
+        size = rule.shown_size(right - left, bottom - top)
+        return padded(self._scene.draw(frame, (left, top, right, bottom), size), rule.size)
 
 
 @lru_cache(maxsize=4)

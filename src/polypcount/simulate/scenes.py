@@ -11,37 +11,47 @@ from polypcount.corpus import Corpus, Provenance, concatenate
 from polypcount.errors import DataError
 from polypcount.machine import available_cores
 from polypcount.progress import Progress, no_progress
-from polypcount.simulate.appearance import Looks
-from polypcount.simulate.figures import Part, procedures_like
-from polypcount.simulate.scene_file import SUFFIX, SceneFile, Still
-from polypcount.simulate.still_list import list_stills
+from polypcount.simulate.appearance import Difficulty
+from polypcount.simulate.figures import SplitPart, procedures_like
+from polypcount.simulate.scene_file import SUFFIX, SceneFile
+from polypcount.simulate.stills import Still, list_stills
 from polypcount.simulate.timeline import TimelineSettings, simulate_timeline
 from polypcount.workers import in_processes
 
-LEARN_STEP = 4  # every fourth frame, as the paper looks at tracklets
+LEARN_STEP = 4  # every fourth frame, as in the paper
 
 
 def simulate_scenes(
-    folder: Path,
+    folder: str | os.PathLike[str],
     procedures: int,
     seed: int,
-    like: Part = "all",
+    like: SplitPart = "all",
     *,
     stills: Sequence[Still] | None = None,
-    looks: Looks | None = None,
+    difficulty: Difficulty | None = None,
     settings: TimelineSettings | None = None,
     split: str = "",
     processes: int | None = None,
     progress: Progress = no_progress,
 ) -> Corpus:
-    """Procedures that can be drawn: a file for each in `folder`, and the corpus of them, with a box around each polyp.
+    """Procedures that can be drawn: a scene file for each in `folder`, and their corpus, with a box around each polyp.
 
-    like, settings: see `simulate_timelines`. stills: to take polyps from, each at most once, shuffled by the seed;
-        not given, polyps are drawn. looks: strength of each difficulty. split: of all videos.
+    Args:
+        folder: Folder of the scene files.
+        procedures: How many.
+        seed: See `simulate_timelines`.
+        like: See `simulate_timelines`.
+        stills: Stills to take polyps from, each at most once, in an order given by the seed; by default polyps are
+            drawn.
+        difficulty: By default that of the study preset.
+        settings: See `simulate_timelines`; by default frames have 640 x 512 pixels.
+        split: Split of all videos.
+        processes: None for one per core.
+        progress: Counts procedures.
     """
     if procedures < 0:
         raise DataError(f"the number of procedures must be at least 0, found {procedures}")
-    settings, looks = settings or TimelineSettings(width=640, height=512), looks or Looks()
+    settings, difficulty = settings or TimelineSettings(width=640, height=512), difficulty or Difficulty()
     timelines = [simulate_timeline(seed, index, like, settings) for index in range(procedures)]
     needed = sum(len(timeline.polyps) for timeline in timelines)
     if stills is not None and len(stills) < needed:
@@ -50,13 +60,12 @@ def simulate_scenes(
             "simulate fewer procedures or add stills"
         )
     order = np.random.default_rng([seed, 2]).permutation(len(stills or ())).tolist()
-    tasks, used = [], 0
+    shuffled = iter([None] * needed if stills is None else [stills[k] for k in order])
+    tasks = []
     for index, timeline in enumerate(timelines):
-        mine = range(used, used + len(timeline.polyps))
-        used = mine.stop
-        polyps = tuple(None if stills is None else stills[order[k]] for k in mine)
-        path = folder / f"{timeline.videos[0].id}{SUFFIX}"
-        tasks.append((SceneFile(seed, index, like, settings, looks, polyps), path, split))
+        chosen = tuple(next(shuffled) for _ in timeline.polyps)
+        scene = SceneFile(seed=seed, index=index, like=like, settings=settings, looks=difficulty, stills=chosen)
+        tasks.append((scene, Path(folder) / f"{timeline.videos[0].id}{SUFFIX}", split))
     parts: dict[int, Corpus] = {}
     for number, part in in_processes(_write_scene, tasks, available_cores() if processes is None else processes):
         parts[number] = part
@@ -67,7 +76,7 @@ def simulate_scenes(
         "seed": seed,
         "like": like,
         "settings": asdict(settings),
-        "looks": asdict(looks),
+        "looks": asdict(difficulty),
         "polyps": "drawn" if stills is None else "stills",
     }
     return Corpus(whole.videos, whole.boxes, whole.polyps, provenance=Provenance.now("simulate", (), parameters))
@@ -87,24 +96,29 @@ def write_benchmark(
     render: int,
     stills: Path | None,
     identities: int = 170,
-    looks: Looks | None = None,
+    difficulty: Difficulty | None = None,
     processes: int | None = None,
     progress: Progress = no_progress,
 ) -> tuple[Corpus, Corpus]:
-    """What is learnt from, and the 19 procedures that are studied, with no polyp in both.
+    """A corpus to train on and one of the 19 study procedures; no polyp is in both.
 
-    render: number of the draw; another one has other timelines, patients and, as far as there are, polyps.
-    stills: folder to take polyps from; every third still is for the study, the others are to learn from. Not given, all
-        polyps are drawn. identities: least number of polyps to learn from, in procedures of up to 10 minutes, of which
-        every `LEARN_STEP`-th frame is recorded, since methods that take every frame would need four times as many.
-    looks: how strong each difficulty is, of both; that of the study preset, where not given.
+    Args:
+        folder: The scene files are below it.
+        render: Another number gives other timelines, patients and, as far as there are enough, polyps.
+        stills: Folder to take polyps from; every third still is for the study, the others are to train on. By default
+            all polyps are drawn.
+        identities: Least number of polyps to train on, in procedures of up to 10 minutes, of which every
+            `LEARN_STEP`-th frame is recorded.
+        difficulty: Difficulty of both; by default that of the study preset.
+        processes: None for one per core.
+        progress: Counts procedures.
     """
     listed = None if stills is None else list_stills(stills)
     learnt = None if listed is None else [still for k, still in enumerate(listed) if k % 3]
     studied = None if listed is None else listed[::3]
     polyps = [procedure.polyps for procedure in procedures_like("train")]
     turns, rest = divmod(identities, sum(polyps))
-    # Within a turn procedures come in a random order, so the last turn is a whole one, or none.
+    # Within a turn, procedures come in a random order. So only whole turns are used.
     procedures = len(polyps) * (turns + (rest > 0))
     shorter = TimelineSettings(width=640, height=512, minutes=10, frame_step=LEARN_STEP)
     learn = simulate_scenes(
@@ -113,7 +127,7 @@ def write_benchmark(
         100 + render,
         "train",
         stills=learnt,
-        looks=looks,
+        difficulty=difficulty,
         settings=shorter,
         split="train",
         processes=processes,
@@ -125,7 +139,7 @@ def write_benchmark(
         200 + render,
         "study",
         stills=studied,
-        looks=looks,
+        difficulty=difficulty,
         split="study",
         processes=processes,
         progress=lambda done, _: progress(procedures + done, procedures + 19),

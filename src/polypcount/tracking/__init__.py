@@ -1,21 +1,24 @@
-"""From boxes to tracks, tracklets and fragments, and their positions in time."""
+"""From boxes to tracks, tracklets and fragments, and which boxes of a tracklet are looked at."""
 
-from polypcount.tracking.detections import OnlineTracker, TrackRules, track_boxes
-from polypcount.tracking.fragment import Fragments, fragments
+from polypcount.tracking.fragment import Fragments, box_positions, fragments
 from polypcount.tracking.link import link_tracklets
+from polypcount.tracking.looked_at import MOST_LOOKED_AT, duration_frames, evenly, looked_at, looked_at_step
 from polypcount.tracking.online import Linked, OnlineLinker
-from polypcount.tracking.positions import box_positions, fragment_positions, tracklet_positions
+from polypcount.tracking.tracker import OnlineTracker, TrackRules, track_boxes
 
 __all__ = [
+    "MOST_LOOKED_AT",
     "Fragments",
     "Linked",
     "OnlineLinker",
     "OnlineTracker",
     "TrackRules",
     "box_positions",
-    "fragment_positions",
+    "duration_frames",
+    "evenly",
     "fragments",
     "link_tracklets",
+    "looked_at",
+    "looked_at_step",
     "track_boxes",
-    "tracklet_positions",
 ]

@@ -1,4 +1,4 @@
-"""Boxes of one polyp, frame after frame, into tracklets: the rule of the paper."""
+"""From the boxes of a polyp to its tracklets: the rule of the paper."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +14,12 @@ def link_tracklets(boxes: Boxes, max_gap: int = 1, min_iou: float = 0.1) -> Trac
 
     The boxes of a polyp in a video are taken by frame (boxes of one frame by row). A box begins a new tracklet where
     its frame is more than `max_gap` after that of the box before it, or where its IoU with that box is below
-    `min_iou`. Boxes without a polyp are taken by track instead; those without either belong to no tracklet.
+    `min_iou`. Boxes without a polyp are linked by track instead; those without either belong to no tracklet.
 
     Tracklets are numbered by video, then start frame, then row of the first box. The cost is that of sorting the
     boxes once, whatever the number of polyps.
     """
-    if not max_gap >= 0:
-        raise DataError(f"max_gap must be at least 0 frames, found {max_gap}")
-    if not 0 <= min_iou <= 1:
-        raise DataError(f"min_iou must be between 0 and 1, found {min_iou}")
+    check_link_rule(max_gap, min_iou)
     order, owner = _by_owner(boxes)
     begins = np.ones(len(order), bool)
     for start in range(0, len(order) - 1, _BLOCK):
@@ -55,19 +52,25 @@ def link_tracklets(boxes: Boxes, max_gap: int = 1, min_iou: float = 0.1) -> Trac
     )
 
 
-def _by_owner(boxes: Boxes) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
-    """Rows of the boxes that have a polyp or a track, by that, video and frame; and the owner of every box.
+def check_link_rule(max_gap: int, min_iou: float) -> None:
+    """Raise `DataError` for settings that link nothing or make no sense."""
+    if not max_gap >= 0:
+        raise DataError(f"max_gap must be at least 0 frames, found {max_gap}")
+    if not 0 <= min_iou <= 1:
+        raise DataError(f"min_iou must be between 0 and 1, found {min_iou}")
 
-    The owner is the polyp's row or, above all of those, the track's number.
+
+def _by_owner(boxes: Boxes) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+    """Rows of the boxes that have an owner, by owner, video and frame; and the owner of every box.
+
+    The owner is the row of the polyp or, where a box has none, the number of the track with the highest bit set.
     """
-    owner = boxes.polyp.view(np.uint32)
-    nobody = boxes.polyp < 0
-    if nobody.any():
-        owner = np.where(nobody, boxes.track.view(np.uint32) | np.uint32(1 << 31), owner)
-        nobody &= boxes.track < 0
-    keys = (owner,) if boxes.is_ordered else (boxes.frame, boxes.video, owner)
-    order = np.lexsort(keys)
-    return order[~nobody[order]] if nobody.any() else order, owner
+    owner, without = boxes.polyp.view(np.uint32), boxes.polyp < 0
+    if without.any():
+        owner = np.where(without, boxes.track.view(np.uint32) | np.uint32(1 << 31), owner)
+        without &= boxes.track < 0
+    order = np.lexsort((owner,) if boxes.is_ordered else (boxes.frame, boxes.video, owner))
+    return order[~without[order]] if without.any() else order, owner
 
 
 def _changes(values: NDArray[np.generic]) -> NDArray[np.bool_]:

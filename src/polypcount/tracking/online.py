@@ -8,14 +8,16 @@ from numpy.typing import ArrayLike, NDArray
 from polypcount.corpus import iou
 from polypcount.corpus.columns import box_column, int_column
 from polypcount.errors import DataError
+from polypcount.tracking.link import check_link_rule
 
 
 class Linked(NamedTuple):
     """What a frame did to the tracklets.
 
-    tracklet: int64[n], number of the tracklet of each box; -1 for a box without an owner.
-    begins: bool[n], whether a tracklet begins with the box.
-    ended: numbers of the tracklets that can get no further box, in rising order; each is told once.
+    Attributes:
+        tracklet: int64[n], number of the tracklet of each box; -1 for a box without an owner.
+        begins: bool[n], whether a tracklet begins with the box.
+        ended: Numbers of the tracklets that can get no further box, in rising order; each is reported once.
     """
 
     tracklet: NDArray[np.int64]
@@ -23,9 +25,7 @@ class Linked(NamedTuple):
     ended: list[int]
 
 
-class _Last(NamedTuple):
-    """The last box of an owner."""
-
+class _LastBox(NamedTuple):
     frame: int
     xyxy: NDArray[np.float32]
     tracklet: int
@@ -34,28 +34,25 @@ class _Last(NamedTuple):
 class OnlineLinker:
     """Cuts the boxes of each owner, a polyp or a track of one video, into tracklets as `link_tracklets` does.
 
-    Numbers are those of `link_tracklets`, which counts by start frame, then row. Only the last box of each owner whose
-    tracklet can go on is remembered.
+    The numbers of the tracklets are also those of `link_tracklets`: by start frame, then row. Only the last box of
+    each owner whose tracklet can go on is remembered.
     """
 
     def __init__(self, max_gap: int = 1, min_iou: float = 0.1) -> None:
-        if not max_gap >= 0:
-            raise DataError(f"max_gap must be at least 0 frames, found {max_gap}")
-        if not 0 <= min_iou <= 1:
-            raise DataError(f"min_iou must be between 0 and 1, found {min_iou}")
-        self._max_gap = max_gap
-        self._min_iou = min_iou
-        self._last: dict[int, _Last] = {}
-        self._frame = -1
-        self._begun = 0
+        check_link_rule(max_gap, min_iou)
+        self._max_gap, self._min_iou = max_gap, min_iou
+        self._last: dict[int, _LastBox] = {}
+        self._frame, self._begun = -1, 0
 
     def update(self, frame: int, xyxy: ArrayLike, owner: ArrayLike) -> Linked:
-        """Link the boxes of a frame; frames come in rising order, and one that is left out has no boxes.
-
-        xyxy: float32[n, 4] in pixels.
-        owner: int[n], number of the polyp or the track; -1 for none.
+        """Link the boxes of a frame.
 
         A tracklet ends when its owner begins another, or when the next frame is more than `max_gap` after its last box.
+
+        Args:
+            frame: Frames come in rising order; one that is left out has no boxes.
+            xyxy: float32[n, 4] in pixels.
+            owner: int[n], number of the polyp or the track; -1 for none.
         """
         boxes, owners = box_column("boxes", xyxy), int_column("boxes", "owner", owner, minimum=-1)
         if len(boxes) != len(owners):
@@ -66,16 +63,16 @@ class OnlineLinker:
         ended = self._end(self._frame - 1)
         tracklet, begins = np.full(len(boxes), -1, np.int64), np.zeros(len(boxes), bool)
         for row in np.flatnonzero(owners >= 0).tolist():
-            before = self._last.get(key := int(owners[row]))
-            if before is None or iou(before.xyxy[None], boxes[row : row + 1])[0] < self._min_iou:
-                if before is not None:
-                    ended.append(before.tracklet)
-                begins[row] = True
-                tracklet[row] = self._begun
+            last = self._last.get(key := int(owners[row]))
+            if last is None or iou(last.xyxy[None], boxes[row : row + 1])[0] < self._min_iou:
+                if last is not None:
+                    ended.append(last.tracklet)
+                begins[row], number = True, self._begun
                 self._begun += 1
             else:
-                tracklet[row] = before.tracklet
-            self._last[key] = _Last(self._frame, boxes[row], int(tracklet[row]))
+                number = last.tracklet
+            tracklet[row] = number
+            self._last[key] = _LastBox(self._frame, boxes[row], number)
         return Linked(tracklet, begins, sorted(ended + self._end(self._frame)))
 
     def finish(self) -> list[int]:

@@ -1,6 +1,6 @@
-"""The state of a training, in one safetensors file: tensors, and in its header everything else as JSON.
+"""The state of a training in one safetensors file: tensors, and everything else as JSON in its header.
 
-A file is there whole or not at all, and reading one runs nothing.
+A file is there whole or not at all, and reading one runs no code.
 """
 
 import json
@@ -12,13 +12,13 @@ from torch import Tensor, nn
 
 from polypcount.encoder.weights import check_fit, fit_weights
 from polypcount.errors import FileError, first_line
-from polypcount.whole import whole_file
+from polypcount.storage import whole_file
 
 FORMAT = "polypcount-training 1"
 
 
 def save_state(path: Path, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
-    """Write tensors and JSON values; whatever fails, what was there before stays."""
+    """Write tensors and JSON values. If that fails, an older file stays."""
     import safetensors.torch
 
     on_cpu = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
@@ -28,8 +28,9 @@ def save_state(path: Path, tensors: dict[str, Tensor], values: dict[str, Any]) -
             unfinished.write_bytes(safetensors.torch.save(on_cpu, header))
     except OSError as problem:
         raise FileError(
-            f"{path}: the checkpoint cannot be written ({problem.strerror or problem}); what was there before "
-            "still is: make room and go on with --resume"
+            f"{path}: the checkpoint cannot be written ({first_line(problem)}); the one before is still there: make "
+            "room and resume the run",
+            mend="resume",
         ) from None
 
 
@@ -44,51 +45,49 @@ def load_state(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
                 raise FileError(f"{path} is not a checkpoint of this version of polypcount; start the run again")
             values = json.loads(header["values"])
             if not isinstance(values, dict):
-                raise ValueError("its values are no JSON object")
+                raise ValueError("its values are not a JSON object")
             return {name: file.get_tensor(name) for name in file.keys()}, values  # noqa: SIM118
     except FileNotFoundError:
-        raise FileError(f"{path} does not exist: there is nothing to go on from; start without --resume") from None
+        raise FileError(f"{path} does not exist: there is no checkpoint to resume from") from None
     except (OSError, safetensors.SafetensorError, ValueError, KeyError) as problem:
         raise FileError(f"{path} is damaged ({first_line(problem)}); start the run again") from None
 
 
 def pack(model: nn.Module, optimizer: torch.optim.Optimizer) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Weights and the optimiser's memory as named tensors, and its settings as JSON."""
+    """Weights and the optimiser's state as named tensors, and its settings as JSON."""
     tensors = {f"model.{name}": values for name, values in model.state_dict().items()}
     state = optimizer.state_dict()
-    scalars: dict[str, dict[str, Any]] = {}
-    for parameter, memory in state["state"].items():
-        for name, value in memory.items():
-            if isinstance(value, Tensor):
-                tensors[f"optimizer.{parameter}.{name}"] = value
-            else:
-                scalars.setdefault(str(parameter), {})[name] = value
-    return tensors, {"groups": state["param_groups"], "scalars": scalars}
+    for parameter, values in state["state"].items():
+        tensors |= {f"optimizer.{parameter}.{name}": tensor for name, tensor in values.items()}
+    return tensors, {"groups": state["param_groups"]}
 
 
 def unpack(
     path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor], values: dict[str, Any]
 ) -> None:
-    """Put weights and the optimiser's memory back; raises `FileError` where they are of another shape."""
+    """Put weights and the optimiser's state back.
+
+    Raises:
+        FileError: They are of another shape; the model and the optimiser stay as they are.
+    """
     weights = {name.removeprefix("model."): tensor for name, tensor in tensors.items() if name.startswith("model.")}
     check_fit(model, weights, path)
     learnt = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-    expected = [len(group["params"]) for group in optimizer.param_groups]
-    if [len(group["params"]) for group in values["groups"]] != expected:
+    sizes = [len(group["params"]) for group in optimizer.param_groups]
+    state: dict[int, dict[str, Any]] = {}
+    for name in tensors.keys() - {f"model.{name}" for name in weights}:
+        _, parameter, key = name.split(".", 2)
+        state.setdefault(int(parameter), {})[key] = tensors[name]
+    fits = all(
+        0 <= number < len(learnt) and (not tensor.ndim or tensor.shape == learnt[number].shape)
+        for number, parts in state.items()
+        for tensor in parts.values()
+    )
+    if not fits or [len(group["params"]) for group in values["groups"]] != sizes:
         raise FileError(f"{path}: its optimiser is of another shape; resume with the recipe of the run")
-    memory: dict[int, dict[str, Any]] = {int(key): dict(found) for key, found in values["scalars"].items()}
-    for name, tensor in tensors.items():
-        if name.startswith("optimizer."):
-            _, number, key = name.split(".", 2)
-            memory.setdefault(int(number), {})[key] = _as_before(tensor, learnt, int(number), path)
+    for number, parts in state.items():  # the same memory format as the weight, so that sums are exactly the same
+        for key, tensor in parts.items():
+            if tensor.ndim:
+                parts[key] = torch.empty_like(learnt[number], dtype=tensor.dtype, device="cpu").copy_(tensor)
     fit_weights(model, weights, path)
-    optimizer.load_state_dict({"state": memory, "param_groups": values["groups"]})
-
-
-def _as_before(tensor: Tensor, learnt: list[Tensor], number: int, path: Path) -> Tensor:
-    """What an optimiser remembers of a weight, in the same order of memory as the weight, for the same sums."""
-    if not 0 <= number < len(learnt) or (tensor.ndim and tensor.shape != learnt[number].shape):
-        raise FileError(f"{path}: its optimiser is of another shape; resume with the recipe of the run")
-    if not tensor.ndim:
-        return tensor
-    return torch.empty_like(learnt[number], dtype=tensor.dtype, device="cpu").copy_(tensor)
+    optimizer.load_state_dict({"state": state, "param_groups": values["groups"]})

@@ -10,11 +10,11 @@ from torch import Tensor
 
 from polypcount.errors import DataError
 
-Piece = TypeVar("Piece")
+_Piece = TypeVar("_Piece")
 
 
 class _Gathered(torch.autograd.Function):
-    """All processes' rows one after the other; backwards, what all of them ask of a row comes back to its owner."""
+    """All processes' rows in order; backwards, each process gets the summed gradient of its own rows."""
 
     @staticmethod
     def forward(ctx: Any, rows: Tensor) -> Tensor:  # noqa: ARG004
@@ -24,7 +24,7 @@ class _Gathered(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Tensor:  # noqa: ARG004
-        whole = gradients[0].clone(memory_format=torch.contiguous_format)  # others may hold it too
+        whole = gradients[0].clone(memory_format=torch.contiguous_format)  # a copy: autograd may use the original
         dist.all_reduce(whole)
         rows = len(whole) // dist.get_world_size()
         return whole[dist.get_rank() * rows : (dist.get_rank() + 1) * rows]
@@ -33,9 +33,9 @@ class _Gathered(torch.autograd.Function):
 def gather_rows(rows: Tensor) -> Tensor:
     """The rows of all processes, [world * n, d], in the order of the processes, with gradients to each.
 
-    Every process then has the loss of the whole batch. Its gradient to the rows of a process is the sum over processes,
-    that is `world` times that of one loss, and the mean over processes that DistributedDataParallel takes of the
-    gradients to weights makes it the gradient of one loss again. Without a process group the rows themselves.
+    Every process then has the loss of the whole batch. The gradient to the rows of a process is summed over processes,
+    which is `world` times that of one loss. DistributedDataParallel takes the mean of the gradients to weights over
+    processes, which makes it the gradient of one loss again. Without a process group, the rows are returned unchanged.
     """
     if not (dist.is_available() and dist.is_initialized()) or dist.get_world_size() == 1:
         return rows
@@ -44,30 +44,36 @@ def gather_rows(rows: Tensor) -> Tensor:
     if int(counts[0]) != -int(counts[1]):
         raise DataError(
             f"processes must have equally many views, found {-int(counts[1])} to {int(counts[0])}: "
-            "let the batch be a multiple of the number of processes"
+            "the batch must be a multiple of the number of processes"
         )
     return _Gathered.apply(rows)  # type: ignore[no-any-return,no-untyped-call]
 
 
 def backward_in_pieces(
-    encode: Callable[[Piece], Tensor],
-    pieces: Sequence[Piece],
+    encode: Callable[[_Piece], Tensor],
+    pieces: Sequence[_Piece],
     loss_of: Callable[[Tensor], Tensor],
     *,
     backward: Callable[[Tensor, Tensor], None] | None = None,
     quietly: Callable[[], AbstractContextManager[Any]] = nullcontext,
 ) -> Tensor:
-    """Add the gradient of the loss of a whole batch to the weights, with the memory of one piece; gives the loss.
+    """Add the gradient of the loss of a whole batch to the weights, with the memory of one piece.
 
-    All pieces are encoded without keeping what the gradient needs; the loss of all vectors together gives the gradient
-    to each vector; then every piece is encoded once more, in the same random state, and its gradient goes on to the
-    weights. It is the gradient of the whole batch, not of a sum of losses of pieces.
+    First all pieces are encoded without recording gradients. The loss of all vectors gives the gradient of each vector.
+    Then every piece is encoded again, in the same random state, and its gradient is passed on to the weights.
+    The result is the gradient of the whole batch, not of a sum of losses of pieces.
 
-    encode: from a piece to vectors [views, d]; it must give the same when called again, apart from torch's random
-        numbers, and the vector of a view must not depend on the others: batch normalisation in evaluation mode.
-    loss_of: from the vectors of all pieces [n, d] to a scalar.
-    backward: from vectors and the gradient to them on to the weights; torch's, if not given.
-    quietly: context for all pieces but the last, in which processes need not exchange gradients yet.
+    Args:
+        encode: Encodes a piece as vectors [views, d]. A second call must give the same result, apart from torch's
+            random numbers. The vector of a view must not depend on other views, so batch normalisation is in evaluation
+            mode.
+        pieces: At least one.
+        loss_of: Computes a scalar from the vectors of all pieces [n, d].
+        backward: Takes vectors and the gradient to them; None for torch's own.
+        quietly: Context for all pieces except the last, in which processes do not exchange gradients yet.
+
+    Returns:
+        The loss.
     """
     if not pieces:
         raise DataError("there is no piece to learn from")
@@ -81,9 +87,9 @@ def backward_in_pieces(
     loss = loss_of(whole)
     (gradient,) = torch.autograd.grad(loss, whole)
     parts = torch.split(gradient, [len(part) for part in vectors])
-    for place, (piece, state, part) in enumerate(zip(pieces, states, parts, strict=True), 1):
+    for number, (piece, state, part) in enumerate(zip(pieces, states, parts, strict=True), 1):
         _set_random_state(state)
-        with nullcontext() if place == len(pieces) else quietly():
+        with nullcontext() if number == len(pieces) else quietly():
             encoded = encode(piece)
             if backward is None:
                 encoded.backward(part)  # type: ignore[no-untyped-call]

@@ -10,8 +10,7 @@ from torch import Tensor, nn
 from polypcount.encoder import TrackletEncoder
 from polypcount.errors import DataError
 from polypcount.training.augment import augment
-from polypcount.training.batches import Batch
-from polypcount.training.clips import Clips
+from polypcount.training.batches import Batch, Clips
 from polypcount.training.large_batches import backward_in_pieces, gather_rows
 from polypcount.training.loss import soft_contrastive_loss
 from polypcount.training.recipe import LossSettings, OptimizerSettings, Recipe
@@ -19,26 +18,26 @@ from polypcount.training.targets import identity_targets, instance_targets, temp
 
 DIVERGED = (
     "the training has diverged, its numbers are not finite; start a new run with a lower optimizer.lr, with "
-    "optimizer.clip=1, or with --precision 32"
+    "optimizer.clip=1, or with full precision"
 )
 _BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 
 
 class ViewEncoder(nn.Module):
-    """Frames and mask -> what the loss compares, float[n, d]: the encoder and its head, in one call for DDP."""
+    """The encoder and its head in one module, for DDP: frames and mask to what the loss compares, float[n, d]."""
 
     def __init__(self, encoder: TrackletEncoder) -> None:
         super().__init__()
         self.encoder = encoder
 
     def forward(self, frames: Tensor, mask: Tensor) -> Tensor:
-        """As `encode_clips`, but after the head."""
+        """Like `encode_clips`, but after the head."""
         vectors: Tensor = self.encoder.head(encode_clips(self.encoder, frames, mask))
         return vectors
 
 
 def encode_clips(encoder: TrackletEncoder, frames: Tensor, mask: Tensor) -> Tensor:
-    """Normalised images float[n, t, 3, h, w] or features float[n, t, f], mask bool[n, t] -> vectors float[n, d]."""
+    """Vectors float[n, d] of normalised images float[n, t, 3, h, w] or features float[n, t, f]; mask bool[n, t]."""
     if frames.ndim == 3:
         return encoder.encode_sequences(frames, mask)
     vectors: Tensor = encoder(frames, mask)
@@ -48,20 +47,23 @@ def encode_clips(encoder: TrackletEncoder, frames: Tensor, mask: Tensor) -> Tens
 class Learner:
     """One process's part in learning.
 
-    fabric: of Lightning, launched. views_at_once: how many views are encoded at a time; None for all.
+    Args:
+        fabric: Lightning Fabric, already launched.
+        encoder: The network, which is changed.
+        recipe: What to learn, and how.
+        views_at_once: How many views are encoded at a time; None for all.
     """
 
     def __init__(self, fabric: Any, encoder: TrackletEncoder, recipe: Recipe, views_at_once: int | None) -> None:
         self.fabric, self.recipe, self.views_at_once = fabric, recipe, views_at_once
         self.encoder = encoder
-        # Convolutions take half the time in this order of memory, on processors and on GPUs with half precision.
+        # Convolutions take half the time in this memory format, on processors and on GPUs with half precision.
         encoder.backbone.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.set_training()
-        optimizer = new_optimizer(encoder, recipe.optimizer)
-        self.module, self.optimizer = fabric.setup(ViewEncoder(encoder), optimizer)
+        self.module, self.optimizer = fabric.setup(ViewEncoder(encoder), new_optimizer(encoder, recipe.optimizer))
 
     def set_training(self) -> None:
-        """Training mode; what stays fixed stays in evaluation mode."""
+        """Set training mode, except for modules that stay fixed."""
         self.encoder.train()
         if self.recipe.optimizer.backbone_factor == 0:
             self.encoder.backbone.eval().requires_grad_(False)
@@ -71,10 +73,20 @@ class Learner:
                     module.eval()
 
     def step(self, batch: Batch, clips: Clips, epoch: int, step: int, progress: float) -> tuple[float, float]:
-        """Learn from one batch, of which this process has some clips; gives the loss and the learning rate.
+        """Learn from one batch, of which this process has some clips.
 
-        progress: share of the training that is done. All random numbers depend on the recipe's seed, the epoch, the
-        step and the process alone, so nothing of them has to be kept for a resume.
+        All random numbers depend only on the recipe's seed, the epoch, the step and the process. So a checkpoint needs
+        no random state.
+
+        Args:
+            batch: The whole batch.
+            clips: This process's share of it.
+            epoch: From 0.
+            step: From 0, in the epoch.
+            progress: Share of the training that is done.
+
+        Returns:
+            The loss and the learning rate.
         """
         seed = [self.recipe.seed, epoch, step, self.fabric.global_rank]
         state = int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0] >> np.uint64(1))
@@ -89,29 +101,28 @@ class Learner:
 
         self.optimizer.zero_grad()
         loss = self._backward(frames, mask, loss_of)
-        longest = self.recipe.optimizer.clip or math.inf
-        norm = self.fabric.clip_gradients(self.module, self.optimizer, max_norm=longest, error_if_nonfinite=False)
-        scaled = bool(self.fabric.strategy.precision.state_dict())  # 16 bits: such a step is left out, and that is all
+        largest = self.recipe.optimizer.clip or math.inf
+        norm = self.fabric.clip_gradients(self.module, self.optimizer, max_norm=largest, error_if_nonfinite=False)
+        scaled = bool(self.fabric.strategy.precision.state_dict())  # 16 bits: the scaler skips a step that overflows
         if not math.isfinite(loss) or not (scaled or bool(torch.isfinite(norm))):
             raise DataError(f"epoch {epoch + 1}, step {step + 1}: {DIVERGED}")
         self.optimizer.step()
         return loss, rate
 
     def images(self, clips: Clips, generator: torch.Generator | None) -> Tensor:
-        """Normalised float[n, t, 3, size, size] on the device; augmented where a generator is given.
+        """Normalised images float[n, t, 3, size, size] on the device, augmented if there is a generator.
 
-        Features float32[n, t, f] come back as they are.
+        Features float32[n, t, f] are returned as they are.
         """
         on_device = clips.images.to(self.fabric.device, non_blocking=True)
         if clips.are_features:
             return on_device
-        size = self.encoder.spec.preprocessing.crop.size
+        rule = self.encoder.spec.preprocessing
         if generator is not None and not self.recipe.augmentation.off:
-            images = augment(on_device, self.recipe.augmentation, size, generator)
+            images = augment(on_device, self.recipe.augmentation, rule.crop.size, generator)
         else:
             images = on_device.permute(0, 1, 4, 2, 3).float().div_(255)
-        about = self.encoder.spec.preprocessing
-        mean, std = (torch.tensor(values, device=images.device).view(3, 1, 1) for values in (about.mean, about.std))
+        mean, std = (torch.tensor(values, device=images.device).view(3, 1, 1) for values in (rule.mean, rule.std))
         return images.sub_(mean).div_(std)
 
     def _backward(self, frames: Tensor, mask: Tensor, loss_of: Any) -> float:
@@ -119,16 +130,14 @@ class Learner:
             loss = loss_of(self.module(frames, mask))
             self.fabric.backward(loss)
             return float(loss.detach())
-        pieces = list(zip(*(torch.split(whole, self.views_at_once) for whole in (frames, mask)), strict=True))
-        return float(
-            backward_in_pieces(
-                lambda piece: self.module(*piece),
-                pieces,
-                loss_of,
-                backward=self.fabric.backward,
-                quietly=lambda: self.fabric.no_backward_sync(self.module),
-            )
+        loss = backward_in_pieces(
+            lambda piece: self.module(*piece),
+            list(zip(*(torch.split(whole, self.views_at_once) for whole in (frames, mask)), strict=True)),
+            loss_of,
+            backward=self.fabric.backward,
+            quietly=lambda: self.fabric.no_backward_sync(self.module),
         )
+        return float(loss)
 
 
 def batch_targets(batch: Batch, settings: LossSettings) -> Tensor:
@@ -142,18 +151,16 @@ def batch_targets(batch: Batch, settings: LossSettings) -> Tensor:
 
 
 def new_optimizer(encoder: TrackletEncoder, settings: OptimizerSettings) -> torch.optim.Optimizer:
-    """Over all weights that learn, the backbone's in a group of their own."""
-    backbone = list(encoder.backbone.parameters()) if settings.backbone_factor > 0 else []
-    rest = [*encoder.sequence.parameters(), *encoder.head.parameters()]
-    groups = [{"params": rest, "factor": 1.0}]
-    if backbone:
-        groups.append({"params": backbone, "factor": settings.backbone_factor})
+    """The optimiser of all weights that are trained; those of the backbone are a separate group."""
+    groups = [{"params": [*encoder.sequence.parameters(), *encoder.head.parameters()], "factor": 1.0}]
+    if settings.backbone_factor > 0:
+        groups.append({"params": list(encoder.backbone.parameters()), "factor": settings.backbone_factor})
     kind = torch.optim.AdamW if settings.name == "adamw" else torch.optim.Adam
     return kind(groups, lr=settings.lr, weight_decay=settings.weight_decay)
 
 
 def set_learning_rate(optimizer: Any, settings: OptimizerSettings, progress: float) -> float:
-    """Set and give the learning rate after a share of the training: lr * `schedule_factor`."""
+    """Set and return the learning rate after a share of the training: lr * `schedule_factor`."""
     rate = settings.lr * schedule_factor(settings, progress)
     for group in optimizer.param_groups:
         group["lr"] = rate * group["factor"]

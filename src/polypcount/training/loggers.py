@@ -8,31 +8,34 @@ import importlib.util
 import io
 import logging
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from polypcount.errors import DataError, PolypcountError, first_line
 
 _log = logging.getLogger(__name__)
-_PACKAGES = {"tensorboard": "tensorboard", "wandb": "wandb", "mlflow": "mlflow"}
-LOGGERS = tuple(_PACKAGES)
+LOGGERS = ("tensorboard", "wandb", "mlflow")
 
 
 def refuse_missing(names: Sequence[str]) -> None:
     """Raise, before any work, for a logger that is unknown or not installed."""
     for name in names:
-        if name not in _PACKAGES:
-            raise DataError(f"there is no logger {name!r}: known are {', '.join(LOGGERS)}")
-        if importlib.util.find_spec(_PACKAGES[name]) is None:
-            raise PolypcountError(f"logging to {name} needs its package: pip install {_PACKAGES[name]}")
+        if name not in LOGGERS:
+            raise DataError(f"there is no logger {name!r}: known are {', '.join(LOGGERS)}", mend="log_to")
+        if importlib.util.find_spec(name) is None:
+            raise PolypcountError(f"logging to {name} needs its package: pip install {name}")
 
 
 class Loggers:
-    """Several loggers as one; one that fails later is left out, and training goes on.
+    """Several loggers as one, in a `with` block. A logger that fails later is left out, and training goes on.
 
-    about: what the run folder says of the run: its id and, if it is resumed, the loggers' own ids. step: the next step
-    of a run that is resumed; None for a new one.
+    Args:
+        names: Names from `LOGGERS`.
+        folder: The run folder.
+        about: The content of `run.json`: the id of the run and, if it is resumed, the loggers' own ids.
+        recipe: Values to log.
+        step: The next step of a resumed run; None for a new one.
     """
 
     def __init__(
@@ -41,28 +44,30 @@ class Loggers:
         self._loggers: dict[str, Any] = {}
         for name in names:
             try:
-                with _quietly():
+                with contextlib.redirect_stdout(io.StringIO()):
                     logger = self._loggers[name] = _new_logger(name, folder, about, step)
                     if step is None:
                         logger.log_hyperparams(recipe)
-            except Exception as problem:  # of a program of others: no account, no network, a version it does not like
+            except Exception as problem:  # of the logger's library: no account, no network, a wrong version
                 raise PolypcountError(
-                    f"logging to {name} does not work: {first_line(problem)}; leave it out of --log-to"
+                    f"logging to {name} does not work: {first_line(problem)}; leave it out", mend="log_to"
                 ) from problem
 
     @property
     def ids(self) -> dict[str, str]:
-        """By which a resumed run finds its place again."""
+        """Ids that a resumed run needs to continue its logs."""
         return {name: str(logger.run_id) for name, logger in self._loggers.items() if name == "mlflow"}
 
     def log(self, values: dict[str, float | None], step: int) -> None:
-        """Numbers of a step; those that are undefined are left out."""
-        known = {name: value for name, value in values.items() if value is not None}
-        self._each(lambda logger: logger.log_metrics(known, step))
+        """Log the numbers of a step; undefined ones are left out."""
+        defined = {name: value for name, value in values.items() if value is not None}
+        self._each(lambda logger: logger.log_metrics(defined, step))
 
-    def close(self, whole: bool) -> None:
-        """Write out what is pending."""
-        self._each(lambda logger: logger.finalize("success" if whole else "aborted"))
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, problem: object, *_: object) -> None:
+        self._each(lambda logger: logger.finalize("success" if problem is None else "aborted"))
 
     def _each(self, use: Callable[[Any], None]) -> None:
         for name, logger in list(self._loggers.items()):
@@ -85,12 +90,6 @@ def _new_logger(name: str, folder: Path, about: dict[str, Any], step: int | None
         return WandbLogger(name=folder.name, save_dir=folder, project="polypcount", id=run, resume="allow")
     from lightning.pytorch.loggers.mlflow import MLFlowLogger
 
-    where = os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{(folder / 'mlflow.db').absolute()}"
-    before = about.get("loggers", {}).get("mlflow") if step is not None else None
-    return MLFlowLogger("polypcount", folder.name, tracking_uri=where, tags={"polypcount.run": run}, run_id=before)
-
-
-@contextlib.contextmanager
-def _quietly() -> Iterator[None]:
-    with contextlib.redirect_stdout(io.StringIO()):
-        yield
+    address = os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{(folder / 'mlflow.db').absolute()}"
+    run_id = about.get("loggers", {}).get("mlflow") if step is not None else None
+    return MLFlowLogger("polypcount", folder.name, tracking_uri=address, tags={"polypcount.run": run}, run_id=run_id)

@@ -1,9 +1,9 @@
-"""The loop: steps, epochs, validation, checkpoints, and where it goes on after a stop."""
+"""The training loop: steps, epochs, validation, checkpoints, and continuing after a stop."""
 
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
@@ -14,15 +14,14 @@ import torch
 
 from polypcount.encoder import save_encoder
 from polypcount.errors import FileError, PolypcountError
-from polypcount.training.batches import Batch
+from polypcount.training.batches import Batch, ClipSource, batches_with_clips
 from polypcount.training.checkpoint import load_state, pack, save_state, unpack
-from polypcount.training.clips import Frames, batches_with_clips
 from polypcount.training.data import TrainingData
 from polypcount.training.learner import Learner
 from polypcount.training.loggers import Loggers
 from polypcount.training.processes import Stop, is_first, stop_on_signals
 from polypcount.training.run_folder import EPOCH_COLUMNS, STEP_COLUMNS, RunFolder
-from polypcount.training.validate import Interrupted, Metrics, better, validate
+from polypcount.training.validate import ValidationScores, better, validate
 
 _log = logging.getLogger(__name__)
 _SECONDS_BETWEEN_CHECKPOINTS = 600.0
@@ -30,18 +29,23 @@ _STEPS_OF_SPEED = 20
 
 
 class Stopped(PolypcountError):
-    """Training was asked to stop, and can be resumed. signal: number of the signal that asked."""
+    """Training was asked to stop, and can be resumed.
+
+    Attributes:
+        signal: Number of the signal.
+    """
 
     def __init__(self, message: str, signal: int) -> None:
-        super().__init__(message)
+        super().__init__(message, mend="resume")
         self.signal = signal
 
 
 @dataclass(frozen=True)
 class Moment:
-    """How far a training is: epochs done, steps done of the current one, and how it goes.
+    """How far a training is: epochs done, steps done in the current epoch, loss and speed.
 
-    validation: of the epoch just done, after its last step; otherwise empty.
+    Attributes:
+        validation: Validation results of an epoch, only in the report after its last step; otherwise empty.
     """
 
     epoch: int
@@ -50,7 +54,7 @@ class Moment:
     steps: int
     loss: float
     crops_per_second: float
-    validation: Metrics = field(default_factory=dict)
+    validation: ValidationScores = field(default_factory=dict)
 
 
 Watch = Callable[[Moment], None]
@@ -66,23 +70,29 @@ class Course:
     losses: list[float] = field(default_factory=list)
     best: float | None = None
     best_epoch: int | None = None
-    best_metrics: Metrics = field(default_factory=dict)
+    best_metrics: ValidationScores = field(default_factory=dict)
 
 
 @dataclass
 class Loop:
     """One process's part in a training.
 
-    learning, crops: what is learnt from, its pixels or features. judging, judged_crops: what is validated on, or None.
-    readers: threads that read crops. loggers: of the first process.
+    Attributes:
+        learning: The data for training.
+        crops: Pixels or features of the data for training.
+        validation: The data for validation, or None.
+        validation_crops: Pixels or features of the data for validation.
+        readers: Threads that read crops.
+        watch: Called after each step and each epoch.
+        loggers: Loggers of the first process.
     """
 
     learner: Learner
-    place: RunFolder
+    run_folder: RunFolder
     learning: TrainingData
-    crops: Frames
-    judging: TrainingData | None
-    judged_crops: Frames | None
+    crops: ClipSource
+    validation: TrainingData | None
+    validation_crops: ClipSource | None
     readers: int
     watch: Watch
     loggers: Loggers | None = None
@@ -91,139 +101,116 @@ class Loop:
     def __post_init__(self) -> None:
         self.recipe, self.fabric = self.learner.recipe, self.learner.fabric
         self.first = is_first()
-        self._saved_at = time.monotonic()
+        self._saved_at = self._step_began = time.monotonic()
         self._speeds: deque[tuple[int, float]] = deque(maxlen=_STEPS_OF_SPEED)
 
     def run(self) -> None:
-        """Go through the epochs that are left; raises `Stopped` where somebody asked for that."""
+        """Run the epochs that are left.
+
+        Raises:
+            Stopped: A signal asked training to stop.
+        """
         with stop_on_signals() as stop:
             while self.course.epoch < self.recipe.epochs and not self._patience_is_over():
-                self._one_epoch(stop)
+                self._run_epoch(stop)
 
     def finish(self, data_hash: str) -> None:
-        """Save the best encoder of all epochs into the folder of the run."""
+        """Save the encoder of the best epoch into the run folder."""
         encoder, course = self.learner.encoder, self.course
         if course.best_epoch is not None:
-            weights, _ = load_state(self.place.best)
+            weights, _ = load_state(self.run_folder.best)
             encoder.load_state_dict({name.removeprefix("model."): tensor for name, tensor in weights.items()})
         metrics: dict[str, Any] = {"epoch": course.best_epoch or course.epoch, "validation": course.best_metrics}
-        described = self.recipe.model_dump(mode="json")
-        save_encoder(encoder.eval(), self.place.folder, recipe=described, data_hash=data_hash, metrics=metrics)
-        self.place.draw()
-        self.place.add(finished=datetime.now(UTC).isoformat(timespec="seconds"), best=metrics)
+        values = self.recipe.model_dump(mode="json")
+        save_encoder(encoder.eval(), self.run_folder.folder, recipe=values, data_hash=data_hash, metrics=metrics)
+        self.run_folder.draw()
+        self.run_folder.add(finished=datetime.now(UTC).isoformat(timespec="seconds"), best=metrics)
 
     def restore(self) -> None:
-        """Take up the last checkpoint; a run that had none yet begins anew."""
-        if self.place.last.exists():
-            tensors, values = load_state(self.place.last)
+        """Continue from the last checkpoint; a run without one begins again."""
+        file, folder = self.run_folder.last, self.run_folder.folder
+        if file.exists():
+            tensors, values = load_state(file)
             try:
                 self.course = Course(**values["course"])
-                unpack(self.place.last, self.learner.encoder, self.learner.optimizer, tensors, values["optimizer"])
-                if values["precision"]:  # a run that goes on in 16 bits after 32 has none
+                unpack(file, self.learner.encoder, self.learner.optimizer, tensors, values["optimizer"])
+                if values["precision"]:  # empty if the run had 32 bits before
                     self.fabric.strategy.precision.load_state_dict(values["precision"])
             except (KeyError, TypeError, ValueError) as problem:
-                raise FileError(
-                    f"{self.place.last} is not as it was written ({problem}); start the run again"
-                ) from None
-        self._refuse_another_place()
+                raise FileError(f"{file} is damaged ({problem}); start the run again") from None
+        done = float(self.course.steps_done)
+        if self._largest(done) != -self._largest(-done):
+            raise FileError(f"{folder}: every node must see the same folder; put it on a shared disk")
         if self.course.epoch > self.recipe.epochs:
             raise FileError(
-                f"{self.place.folder}: the run has done {self.course.epoch} epochs already, "
-                f"more than epochs={self.recipe.epochs}"
+                f"{folder}: the run has done {self.course.epoch} epochs already, more than epochs={self.recipe.epochs}"
             )
         if self.first:
-            self.place.forget_after(self.course.epoch, self.course.step)
+            self.run_folder.forget_after(self.course.epoch, self.course.step)
 
-    def _refuse_another_place(self) -> None:
-        """Raise where processes have not read the same checkpoint."""
-        if self.fabric.world_size == 1:
-            return
-        done = float(self.course.steps_done)
-        ends = self.fabric.all_reduce(torch.tensor([done, -done], device=self.fabric.device), reduce_op="max")
-        if float(ends[0]) != -float(ends[1]):
-            raise FileError(f"{self.place.folder}: every node must see the same folder; put it on a shared disk")
-
-    def _one_epoch(self, stop: Stop) -> None:
-        course, recipe, size = self.course, self.recipe, self.recipe.crop.size
+    def _run_epoch(self, stop: Stop) -> None:
+        course, recipe = self.course, self.recipe
         batches = list(islice(self.learning.sampler.batches(course.epoch), recipe.batches_per_epoch))
-        left = batches[course.step :]
-        world, started = self.fabric.world_size, time.monotonic()
-        for batch, clips in batches_with_clips(
-            self.crops,
-            left,
-            None if not recipe.augmentation.off else size,
-            self.fabric.global_rank,
-            world,
-            self.readers,
-        ):
-            share = (course.epoch + (course.step + 0.5) / len(batches)) / recipe.epochs
-            loss, rate = self.learner.step(batch, clips, course.epoch, course.step, share)
+        left, size = batches[course.step :], recipe.crop.size if recipe.augmentation.off else None
+        rank, world = self.fabric.global_rank, self.fabric.world_size
+        self._step_began = time.monotonic()
+        for batch, clips in batches_with_clips(self.crops, left, size, rank, world, self.readers):
+            progress = (course.epoch + (course.step + 0.5) / len(batches)) / recipe.epochs
+            loss, rate = self.learner.step(batch, clips, course.epoch, course.step, progress)
             course.step += 1
             course.steps_done += 1
             course.losses.append(loss)
-            now = time.monotonic()
-            self._speeds.append((sum(map(len, batch.rows)), now - started))
-            started = now
-            self._tell_step(batches, loss, rate)
-            if stop.agreed(self.fabric):
-                self._stop(stop)
-            if self.first and now - self._saved_at > _SECONDS_BETWEEN_CHECKPOINTS:
+            if self.first:
+                self._report_step(batch, len(batches), loss, rate)
+            self._stop_if_asked(stop)
+            if self.first and time.monotonic() - self._saved_at > _SECONDS_BETWEEN_CHECKPOINTS:
                 self._save()
         self._end_epoch(len(batches), stop)
-        if stop.agreed(self.fabric):
-            self._stop(stop)
+        self._stop_if_asked(stop)
 
     def _end_epoch(self, steps: int, stop: Stop) -> None:
-        course = self.course
-        loss, metrics = float(np.mean(course.losses)), Metrics()
-        if self.first and self.judging is not None and self.judged_crops is not None:
-            self._save()  # validation may be long; other processes wait for it, a single one need not
-            alone = self.fabric.world_size == 1
-            try:
-                metrics = validate(
-                    self.learner, self.judging, self.judged_crops, lambda: alone and stop.signal is not None
-                )
-            except Interrupted:
-                self._stop(stop)
+        course, loss = self.course, float(np.mean(self.course.losses))
+        scores = self._validate(stop) if self.first else {}
         course.epoch, course.step, course.losses = course.epoch + 1, 0, []
         if not self.first:
             return
         monitor = self.recipe.validation.monitor
-        if metrics and better(metrics, course.best, monitor):
-            course.best, course.best_epoch, course.best_metrics = metrics.get(monitor), course.epoch, metrics
-            tensors, _ = pack(self.learner.encoder, self.learner.optimizer)
-            weights = {name: tensor for name, tensor in tensors.items() if name.startswith("model.")}
-            save_state(self.place.best, weights, {"epoch": course.epoch, "validation": metrics})
-        elif metrics and course.best_epoch is None:
-            course.best_metrics = metrics
-            _log.warning("validation: %s is not defined on these videos; the last epoch will count", monitor)
-        values = {
-            "epoch": course.epoch,
-            "steps": steps,
-            "loss": loss,
-            **metrics,
-            "validation_loss": metrics.get("loss"),
-        }
-        self.place.log("epochs.csv", EPOCH_COLUMNS, {**values, "loss": loss})
+        if scores and better(scores, course.best, monitor):
+            course.best, course.best_epoch, course.best_metrics = scores.get(monitor), course.epoch, scores
+            weights = {f"model.{name}": tensor for name, tensor in self.learner.encoder.state_dict().items()}
+            save_state(self.run_folder.best, weights, {"epoch": course.epoch, "validation": scores})
+        elif scores and course.best_epoch is None:
+            course.best_metrics = scores
+            _log.warning("validation: %s is undefined on these videos; the last epoch will count", monitor)
+        row = {**scores, "epoch": course.epoch, "steps": steps, "loss": loss, "validation_loss": scores.get("loss")}
+        self.run_folder.log("epochs.csv", EPOCH_COLUMNS, row)
         if self.loggers is not None:
-            named: Metrics = {f"validation/{name}": value for name, value in metrics.items()}
+            named = {f"validation/{name}": value for name, value in scores.items()}
             self.loggers.log({"train/epoch_loss": loss, **named}, course.steps_done)
         self._save()
-        said = "".join(f", {name} {value:.3f}" for name, value in metrics.items() if value is not None)
-        _log.info(
-            "epoch %d: loss %.3f%s", course.epoch, loss, said.replace(", ", "; validation: ", 1).replace("_", " ")
-        )
-        self.watch(Moment(course.epoch, self.recipe.epochs, 0, steps, loss, self._speed(), metrics))
+        shown = [f"{name.replace('_', ' ')} {value:.3f}" for name, value in scores.items() if value is not None]
+        validation = f"; validation: {', '.join(shown)}" if shown else ""
+        _log.info("epoch %d: loss %.3f%s", course.epoch, loss, validation)
+        self.watch(Moment(course.epoch, self.recipe.epochs, 0, steps, loss, self._speed(), scores))
 
-    def _tell_step(self, batches: Sequence[Batch], loss: float, rate: float) -> None:
-        if not self.first:
-            return
+    def _validate(self, stop: Stop) -> ValidationScores:
+        if self.validation is None or self.validation_crops is None:
+            return {}
+        self._save()  # validation may take long
+        # Other processes wait for the end of validation, so it can only be stopped early if there is one process.
+        between = (lambda: self._stop_if_asked(stop)) if self.fabric.world_size == 1 else (lambda: None)
+        return validate(self.learner, self.validation, self.validation_crops, between)
+
+    def _report_step(self, batch: Batch, steps: int, loss: float, rate: float) -> None:
+        now = time.monotonic()
+        self._speeds.append((sum(map(len, batch.rows)), now - self._step_began))
+        self._step_began = now
         course, speed = self.course, self._speed()
         row = {"epoch": course.epoch + 1, "step": course.step, "loss": loss, "learning_rate": rate}
-        self.place.log("steps.csv", STEP_COLUMNS, {**row, "crops_per_second": speed})
+        self.run_folder.log("steps.csv", STEP_COLUMNS, {**row, "crops_per_second": speed})
         if self.loggers is not None:
             self.loggers.log({"train/loss": loss, "train/learning_rate": rate}, course.steps_done)
-        self.watch(Moment(course.epoch, self.recipe.epochs, course.step, len(batches), loss, speed))
+        self.watch(Moment(course.epoch, self.recipe.epochs, course.step, steps, loss, speed))
 
     def _speed(self) -> float:
         return sum(crops for crops, _ in self._speeds) / max(sum(seconds for _, seconds in self._speeds), 1e-9)
@@ -231,27 +218,28 @@ class Loop:
     def _patience_is_over(self) -> bool:
         course, patience = self.course, self.recipe.validation.patience
         over = patience is not None and course.best_epoch is not None and course.epoch - course.best_epoch >= patience
+        return self._largest(float(self.first and over)) > 0  # only the first process has validated
+
+    def _largest(self, value: float) -> float:
+        """The largest of the values of all processes."""
         if self.fabric.world_size == 1:
-            return over
-        # Only the first process knows how validation went.
-        flag = torch.tensor(float(self.first and over), device=self.fabric.device)
-        return bool(self.fabric.all_reduce(flag, reduce_op="max"))
+            return value
+        return float(self.fabric.all_reduce(torch.tensor(value, device=self.fabric.device), reduce_op="max"))
 
     def _save(self) -> None:
         tensors, optimizer = pack(self.learner.encoder, self.learner.optimizer)
         precision = self.fabric.strategy.precision.state_dict()
         values = {"course": asdict(self.course), "optimizer": optimizer, "precision": precision}
-        save_state(self.place.last, tensors, values)
+        save_state(self.run_folder.last, tensors, values)
         self._saved_at = time.monotonic()
 
-    def _stop(self, stop: Stop) -> None:
+    def _stop_if_asked(self, stop: Stop) -> None:
+        if not stop.agreed(self.fabric):
+            return
         if self.first:
             self._save()
-            self.place.draw()
-        self.fabric.barrier()  # a process that ends before the first has written takes it with it
-        course = self.course
-        raise Stopped(
-            f"{self.place.folder}: stopped in epoch {course.epoch + 1} after {course.step} of its steps; "
-            "--resume goes on from there",
-            stop.signal or 0,
-        )
+            self.run_folder.draw()
+        self.fabric.barrier()  # if another process ended before the first has written, Lightning would kill the first
+        course, folder = self.course, self.run_folder.folder
+        steps = f"after {course.step} of its steps"
+        raise Stopped(f"{folder}: stopped in epoch {course.epoch + 1} {steps}; it can be resumed", stop.signal or 0)

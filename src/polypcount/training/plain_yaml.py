@@ -1,27 +1,40 @@
-"""YAML that people write: plain values, of which nothing is run and nothing grows while it is read."""
+"""YAML that people write: plain values. Reading runs no code, and no small file can stand for endlessly many values."""
 
+import re
 from typing import Any
 
 import yaml
 from yaml.constructor import ConstructorError
 
-from polypcount.errors import DataError
+from polypcount.errors import DataError, first_line
 
 
 def read_yaml(text: str) -> Any:
-    """The values of a YAML text; `DataError` says in one line what is wrong with it, and in which of its lines."""
+    """The values of a YAML text.
+
+    Raises:
+        DataError: The text is not valid; the message says in one line what is wrong and where.
+    """
     try:
         return yaml.load(text, _PlainLoader)  # noqa: S506 - a SafeLoader
     except RecursionError:
         raise DataError("it is nested too deeply") from None
     except yaml.YAMLError as problem:
         mark = getattr(problem, "problem_mark", None)
-        what = getattr(problem, "problem", None) or getattr(problem, "reason", None) or "it cannot be read"
-        raise DataError(f"line {mark.line + 1}: {what}" if mark else what) from None
+        reason = getattr(problem, "problem", None) or getattr(problem, "reason", None) or "it cannot be read"
+        raise DataError(f"line {mark.line + 1}: {reason}" if mark else reason) from None
+    except (ValueError, LookupError, AttributeError, TypeError) as problem:  # a date or number that does not exist
+        raise DataError(f"a value is not valid: {first_line(problem)}") from None
+
+
+def yaml_text(values: Any) -> str:
+    """YAML that `read_yaml` reads back."""
+    text: str = yaml.dump(values, Dumper=_PlainDumper, sort_keys=False, default_flow_style=None, width=100)
+    return text
 
 
 class _PlainLoader(yaml.SafeLoader):
-    """Refuses aliases, with which a few lines can stand for endlessly many values, and a key that is there twice."""
+    """Refuses aliases, with which a few lines can stand for endlessly many values, and repeated keys."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
@@ -30,17 +43,19 @@ class _PlainLoader(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-        seen = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode) and key.value in seen:
+        names = set()
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            if key.value in names:
                 raise ConstructorError(None, None, f"the key {key.value} is there twice", key.start_mark)
-            seen.add(key.value if isinstance(key, yaml.ScalarNode) else None)
+            names.add(key.value)
         return super().construct_mapping(node, deep)
 
-    def construct_object(self, node: Any, deep: bool = False) -> Any:
-        try:
-            return super().construct_object(node, deep)
-        except (ValueError, LookupError, AttributeError, TypeError):  # of a date, number or such that is none
-            kind = node.tag.rpartition(":")[2]
-            what = f"{str(node.value)[:50]!r} is not a valid {kind}"
-            raise ConstructorError(None, None, what, node.start_mark) from None
+
+class _PlainDumper(yaml.SafeDumper):
+    """Puts quotes around text that the loader would take for a number."""
+
+
+# As in YAML 1.2, 1e-4 is a number; PyYAML alone takes it for text.
+_NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)[eE][-+]?[0-9]+$")
+for _kind in (_PlainLoader, _PlainDumper):
+    _kind.add_implicit_resolver("tag:yaml.org,2002:float", _NUMBER, list("-+.0123456789"))

@@ -1,36 +1,40 @@
 """Everything of a training run in one folder.
 
 recipe.yaml      the whole recipe             steps.csv, epochs.csv    loss, learning rate, speed; validation
-run.json         corpus, seed, machine        loss.svg                 the same as a picture
+run.json         corpus, seed, machine        loss.svg                 the same as a figure
 checkpoints/     last and best state          tensorboard/             for TensorBoard
-encoder.json, model-.../                      the best encoder, once training is done
+encoder.json, model-.../                      the best encoder, when training is finished
 """
 
 import contextlib
 import csv
-import importlib.util
 import json
 import os
 import platform
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from polypcount.errors import FileError
+from polypcount.errors import FileError, first_line
 from polypcount.machine import available_cores
+from polypcount.storage import csv_text, read_json, write_text
 from polypcount.training.recipe import Recipe
 from polypcount.training.recipe_file import load_recipe, recipe_text
 from polypcount.version import __version__
-from polypcount.whole import whole_file
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 STEP_COLUMNS = ("epoch", "step", "loss", "learning_rate", "crops_per_second")
 EPOCH_COLUMNS = ("epoch", "steps", "loss", "validation_loss", "mean_average_precision", "hit_rate_1", "auroc")
 _LOCK = ".lock"
-# What is there before the first step; a run that came no further may be started again.
+# The files that exist before the first step. A run with no other files may be started again.
 _PREPARED = {"recipe.yaml", "run.json", _LOCK}
+_MAY_CHANGE = ("epochs", "validation.patience", "name")
 _PACKAGES = ("torch", "lightning", "transformers", "numpy", "safetensors", "onnx", "onnxruntime", "simplejpeg")
 
 
@@ -48,53 +52,46 @@ class RunFolder:
         return (self.folder / "run.json").exists()
 
     def refuse_used(self) -> None:
-        """Raise `FileError` where a new run cannot be kept: on a file, or where anything is already."""
+        """Raise `FileError` if a new run cannot be written here: there is a file, or the folder is in use."""
         if self.folder.exists() and not self.folder.is_dir():
-            raise FileError(f"{self.folder} is a file; a run is kept in a folder")
-        there = {entry.name for entry in self.folder.iterdir()} if self.folder.is_dir() else set()
-        if self.started and there - _PREPARED:
-            raise FileError(f"{self.folder} holds a run already; go on with it by --resume, or choose another folder")
-        if there - _PREPARED:
+            raise FileError(f"{self.folder} is a file; a run needs a folder")
+        if self.folder.is_dir() and {entry.name for entry in self.folder.iterdir()} - _PREPARED:
+            if self.started:
+                raise FileError(f"{self.folder} holds a run already; resume it or choose another folder", mend="resume")
             raise FileError(f"{self.folder} has other files in it; choose a new folder")
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other processes from training here at the same time; a kill ends that, too."""
+        """Keep other processes from training here at the same time. The lock also ends when the process is killed."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            handle = os.open(self.folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+            file = (self.folder / _LOCK).open("a")
         except OSError as problem:
-            raise FileError(f"{self.folder}: a run cannot be kept there: {problem.strerror or problem}") from None
-        try:
-            if importlib.util.find_spec("fcntl") is not None:  # not on Windows
-                _lock(handle, self.folder)
+            raise FileError(f"{self.folder}: a run cannot be written there: {first_line(problem)}") from None
+        with file:
+            _lock(file.fileno(), self.folder)
             yield
-        finally:
-            os.close(handle)
 
     def tidy(self) -> None:
-        """Remove what killed processes left of checkpoints that they were writing."""
+        """Remove unfinished checkpoints that killed processes left."""
         for leftover in (self.folder / "checkpoints").glob(".*.safetensors.*"):
             leftover.unlink(missing_ok=True)
 
     def begin(self, recipe: Recipe, about: dict[str, Any]) -> None:
         """Set up a new run."""
         self.refuse_used()
-        try:
-            self.write("recipe.yaml", recipe_text(recipe))
-            self.write("run.json", json.dumps({**about, "environment": environment()}, indent=2) + "\n")
-        except OSError as problem:
-            raise FileError(f"{self.folder}: a run cannot be kept there: {problem.strerror or problem}") from None
+        self.write("recipe.yaml", recipe_text(recipe))
+        self._write_about({**about, "environment": environment()})
 
     def refuse_another(self, recipe: Recipe, corpus_hash: str) -> None:
-        """Raise `FileError` unless the run in the folder is of this corpus and recipe; it may have more epochs."""
+        """Raise `FileError` unless the run in the folder has this corpus and recipe; it may have more epochs."""
         if not self.started:
-            raise FileError(f"{self.folder} holds no run to go on with; start it without --resume")
-        mine, theirs = (_flat(one.model_dump(mode="json")) for one in (recipe, self.recipe()))
-        for key in sorted(mine.keys() | theirs.keys()):
-            if mine.get(key) != theirs.get(key) and key not in ("epochs", "validation.patience", "name"):
+            raise FileError(f"{self.folder} holds no run to resume; start a new one", mend="resume")
+        new, old = (_flat(each.model_dump(mode="json")) for each in (recipe, self.recipe()))
+        for key in sorted(new.keys() | old.keys()):
+            if new.get(key) != old.get(key) and key not in _MAY_CHANGE:
                 raise FileError(
-                    f"{self.folder}: the run has {key} {theirs.get(key)}, not {mine.get(key)}; resume with its recipe"
+                    f"{self.folder}: the run has {key} {old.get(key)}, not {new.get(key)}; resume with its recipe"
                 )
         if self.about().get("corpus_hash") != corpus_hash:
             raise FileError(f"{self.folder}: the run was begun with another corpus; resume with that one")
@@ -104,108 +101,122 @@ class RunFolder:
         return load_recipe(self.folder / "recipe.yaml")
 
     def about(self) -> dict[str, Any]:
-        """What `run.json` says."""
-        try:
-            found = json.loads((self.folder / "run.json").read_text(encoding="utf-8"))
-            if not isinstance(found, dict):
-                raise ValueError("it is no JSON object")
-        except (OSError, ValueError, RecursionError) as problem:
-            raise FileError(f"{self.folder / 'run.json'} cannot be read ({problem}); start the run again") from None
-        return found
+        """The content of `run.json`."""
+        values = read_json(self.folder / "run.json")
+        if not isinstance(values, dict):
+            raise FileError(f"{self.folder / 'run.json'} is damaged: it must be a JSON object; start the run again")
+        return values
 
     def add(self, **values: Any) -> None:
-        """Put more into `run.json`."""
-        self.write("run.json", json.dumps({**self.about(), **values}, indent=2, allow_nan=False) + "\n")
+        """Add values to `run.json`."""
+        self._write_about({**self.about(), **values})
 
     def write(self, name: str, text: str) -> None:
-        """A text file, whole."""
-        with whole_file(self.folder / name) as unfinished:
-            unfinished.write_text(text, encoding="utf-8")
+        """Write a text file, whole."""
+        try:
+            write_text(self.folder / name, text)
+        except OSError as problem:
+            raise FileError(f"{self.folder / name} cannot be written: {first_line(problem)}") from None
 
     def log(self, name: str, columns: tuple[str, ...], row: dict[str, Any]) -> None:
         """Add a row to a CSV file."""
-        path = self.folder / name
-        with path.open("a", newline="", encoding="utf-8") as file:
+        with (self.folder / name).open("a", newline="", encoding="utf-8") as file:
             writer = csv.writer(file, lineterminator="\n")
             if not file.tell():
                 writer.writerow(columns)
-            writer.writerow([_cell(row.get(column)) for column in columns])
+            cells = (row.get(column) for column in columns)
+            writer.writerow([f"{cell:.6g}" if isinstance(cell, float) else cell for cell in cells])
 
     def forget_after(self, epoch: int, step: int) -> None:
-        """Remove what the CSV files say of steps after a checkpoint: they are going to be done again."""
+        """Remove the rows of steps after a checkpoint from the CSV files: these steps will be repeated."""
+
+        def is_before(row: dict[str, str]) -> bool:
+            # Epochs and steps count from 1. Rows of epochs.csv have no step and stand for whole epochs.
+            return (int(row["epoch"]), int(row.get("step", step + 1))) <= (epoch + 1, step)
+
         for name, columns in (("steps.csv", STEP_COLUMNS), ("epochs.csv", EPOCH_COLUMNS)):
-            if not (self.folder / name).exists():
-                continue
-            # Epochs and steps count from 1; epochs.csv has no steps, and its rows are of whole epochs.
             try:
-                kept = [
-                    row
-                    for row in self.rows(name)
-                    if int(row["epoch"]) <= epoch
-                    or (int(row["epoch"]) == epoch + 1 and int(row.get("step", step + 1)) <= step)
-                ]
+                rows = [list(row.values()) for row in self.rows(name) if is_before(row)]
             except (KeyError, ValueError):
-                raise FileError(f"{self.folder / name} is damaged; remove it to go on without what it says") from None
-            lines = [columns, *(row.values() for row in kept)]
-            self.write(name, "".join(",".join(line) + "\n" for line in lines))
+                raise FileError(f"{self.folder / name} is damaged; remove it to resume without its content") from None
+            if (self.folder / name).exists():
+                self.write(name, csv_text(columns, rows))
 
     def rows(self, name: str) -> list[dict[str, str]]:
-        """The rows of a CSV file; what a kill or a power cut left of others, no whole rows of numbers, is left out."""
+        """The complete rows of a CSV file; what a kill or a power cut has damaged is left out."""
         path = self.folder / name
-        if not path.exists():
-            return []
-        with path.open(newline="", encoding="utf-8") as file:
-            text = file.read()
-        lines = text[: text.rfind("\n") + 1].splitlines()
-        return [row for row in csv.DictReader(lines) if None not in row and all(map(_is_number_or_empty, row.values()))]
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+        rows = csv.DictReader(text[: text.rfind("\n") + 1].splitlines())
+        return [row for row in rows if None not in row and all(map(_is_number_or_empty, row.values()))]
 
     def draw(self) -> None:
-        """The picture of the loss and of retrieval over the epochs."""
+        """Draw the loss, and retrieval over the epochs."""
         from polypcount.evaluation.figures import save_figure
-        from polypcount.training.pictures import draw_run
 
-        steps, epochs = self.rows("steps.csv"), self.rows("epochs.csv")
+        steps, epochs = (_columns(self.rows(name)) for name in ("steps.csv", "epochs.csv"))
         if steps:
-            save_figure(draw_run(_columns(steps), _columns(epochs)), self.folder / "loss.svg")
+            save_figure(_draw(steps, epochs), self.folder / "loss.svg")
 
-
-def _lock(handle: int, folder: Path) -> None:
-    import fcntl
-
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise FileError(f"{folder}: another process is training there; wait for it, or stop it") from None
-    except OSError:  # a disk that has no locks, as some that are shared
-        return
+    def _write_about(self, values: dict[str, Any]) -> None:
+        self.write("run.json", json.dumps(values, indent=2, allow_nan=False) + "\n")
 
 
 def environment() -> dict[str, Any]:
     """What the run depends on besides recipe and corpus."""
     import torch
 
-    versions: dict[str, str | None] = {}
+    versions: dict[str, str | None] = dict.fromkeys(_PACKAGES)
     for package in _PACKAGES:
-        try:
+        with contextlib.suppress(metadata.PackageNotFoundError):
             versions[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            versions[package] = None
-    gpus = [torch.cuda.get_device_name(k) for k in range(torch.cuda.device_count())]
     return {
         "polypcount": __version__,
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
         "cores": available_cores(),
         "threads": torch.get_num_threads(),
-        "gpus": gpus,
+        "gpus": [torch.cuda.get_device_name(k) for k in range(torch.cuda.device_count())],
         "packages": versions,
         "slurm_job": os.environ.get("SLURM_JOB_ID"),
     }
 
 
-def _columns(rows: list[dict[str, str]]) -> dict[str, Any]:
+def _lock(handle: int, folder: Path) -> None:
+    try:
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise FileError(f"{folder}: another process is training there; wait for it, or stop it") from None
+    except (ImportError, OSError):  # Windows, or a shared disk without locks
+        return
+
+
+def _draw(steps: dict[str, NDArray[np.float64]], epochs: dict[str, NDArray[np.float64]]) -> "Figure":
+    """The loss of every step, and the validation of every epoch."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8.0, 3.4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    lengths = {epoch: steps["step"][steps["epoch"] == epoch].max() for epoch in np.unique(steps["epoch"])}
+    when = steps["epoch"] - 1 + steps["step"] / np.array([lengths[epoch] for epoch in steps["epoch"]])
+    left.plot(when, steps["loss"], color="0.75", linewidth=0.8, label="a step")
+    if len(epochs):
+        left.plot(epochs["epoch"], epochs["loss"], color="C0", marker=".", label="an epoch, mean")
+        left.plot(epochs["epoch"], epochs["validation_loss"], color="C1", marker=".", label="validation")
+        names = {"hit_rate_1": "HR@1", "mean_average_precision": "mAP", "auroc": "pair AUROC"}
+        for name, label in names.items():
+            right.plot(epochs["epoch"], epochs[name], marker=".", label=label)
+        right.legend(fontsize=8)
+    left.set(xlabel="epoch", ylabel="loss")
+    left.legend(fontsize=8)
+    right.set(xlabel="epoch", ylabel="validation", ylim=(-0.02, 1.02))
+    return figure
+
+
+def _columns(rows: list[dict[str, str]]) -> dict[str, NDArray[np.float64]]:
     names = rows[0] if rows else {}
-    return {name: np.array([float(row[name]) if row[name] else np.nan for row in rows]) for name in names}
+    return {name: np.array([float(row[name] or "nan") for row in rows]) for name in names}
 
 
 def _flat(values: dict[str, Any], above: str = "") -> dict[str, Any]:
@@ -220,9 +231,3 @@ def _is_number_or_empty(cell: str | None) -> bool:
         return cell is not None and (not cell or float(cell) is not None)
     except ValueError:
         return False
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -1,19 +1,19 @@
 """View samplers: what goes into each batch of an epoch.
 
-Every sampler is made from boxes and their tracklets, and gives the batches of an epoch by its number: the same seed and
-epoch give the same batches, in every process and after every restart, and another epoch gives others.
+A sampler is made from boxes and their tracklets, and gives the batches of an epoch by its number. The same seed and
+epoch give the same batches, in every process and after every restart; another epoch gives other batches.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from polypcount.corpus import Boxes, Tracklets
 from polypcount.errors import DataError
-from polypcount.tracking import box_positions, fragments
-from polypcount.training.batches import Batch, Rows, batch_of
+from polypcount.tracking import Fragments, box_positions, fragments
+from polypcount.training.batches import Batch, RowNumbers, batch_of
+from polypcount.training.recipe import NeighbourSettings, PolypViewSettings, SamplerSettings, SegmentSettings
 
 
 class Sampler(Protocol):
@@ -24,70 +24,50 @@ class Sampler(Protocol):
         """One line: how many polyps, tracklets and fragments it can use, and why the rest is left out."""
 
     @property
-    def rows(self) -> Rows:
-        """All box rows that views may be made of, rising: the crops that training needs."""
+    def rows(self) -> RowNumbers:
+        """All box rows that views may be made of, in rising order: the crops that training needs."""
 
     def batches(self, epoch: int) -> Iterator[Batch]:
         """The batches of one epoch."""
 
 
-@dataclass(frozen=True)
-class NeighbourSettings:
-    """SFE: two frames of one polyp. spread: standard deviation of the second's place in the polyp's list of boxes."""
-
-    samples: int = 128
-    spread: float = 30.0
-    samples_per_epoch: int | None = None
-    kind: Literal["neighbouring-frames"] = "neighbouring-frames"
-
-    def __post_init__(self) -> None:
-        _at_least(1, samples=self.samples, samples_per_epoch=self.samples_per_epoch)
-        if not 0.5 <= self.spread <= 1e9:  # below, hardly any draw would be another frame
-            raise DataError(f"spread must be from 0.5 to 1e9, found {self.spread}")
-
-
 class NeighbouringFrames:
     """Two frames of the same polyp, the second near the first in the list of the polyp's boxes by time.
 
-    Every frame is the first of a sample once in an epoch, or as many as `samples_per_epoch`; its place in the list plus
-    a normal number, kept within the list, is the second, drawn again while it is the first itself. A polyp with one
-    frame has no second; of two boxes of a polyp in one frame the first counts.
+    Every frame, or `samples_per_epoch` of them, is the first frame of one sample in an epoch. The index of the second
+    frame is that of the first plus a normal random number, limited to the list. It is drawn again while both are the
+    same.
+    A polyp with one frame is not used. If a polyp has two boxes in a frame, the first counts.
     """
 
     def __init__(self, boxes: Boxes, settings: NeighbourSettings | None = None, seed: int = 0) -> None:
         self.settings, self.seed = settings or NeighbourSettings(), seed
-        owned = np.flatnonzero(boxes.polyp >= 0)
-        seen = np.column_stack([boxes.video, boxes.polyp, boxes.frame])[owned]
-        order = owned[np.unique(seen, axis=0, return_index=True)[1]]
+        labelled = np.flatnonzero(boxes.polyp >= 0)
+        keys = np.column_stack([boxes.video, boxes.polyp, boxes.frame])[labelled]
+        order = labelled[np.unique(keys, axis=0, return_index=True)[1]]
         polyps, first, counts = np.unique(
             np.column_stack([boxes.video, boxes.polyp])[order], axis=0, return_index=True, return_counts=True
         )
-        keep = np.repeat(counts > 1, counts)
-        self._order, self._usable = order, np.flatnonzero(keep)
+        self._order, self._usable = order, np.flatnonzero(np.repeat(counts > 1, counts))
         self._first, self._count = np.repeat(first, counts), np.repeat(counts, counts)
         self._polyp, self._positions = boxes.polyp, box_positions(boxes)
         self.rows = np.sort(order[self._usable])
         self.use = (
             f"{np.count_nonzero(counts > 1)} of {len(polyps)} polyps, {len(self._usable)} of {len(boxes)} boxes; "
-            "the rest have no polyp, are its only one, or a second in its frame"
+            "the rest have no polyp, are the only box of it, or a second box in its frame"
         )
         if not len(self._usable):
             raise DataError(f"no pair of frames to learn from: {self.use}")
 
     def batches(self, epoch: int) -> Iterator[Batch]:
-        """Samples in random order; all batches are whole, and what is left over changes from epoch to epoch."""
-        rng = _generator(self.seed, epoch)
-        for start, chosen in _whole_batches(self._usable, self.settings.samples, self.settings.samples_per_epoch, rng):
-            others = self._near(chosen, rng)
-            rows = self._order[np.stack([chosen, others], axis=1).ravel()]
-            yield batch_of(
-                [rows[k : k + 1] for k in range(len(rows))],
-                self._polyp[rows].tolist(),
-                np.repeat(np.arange(start, start + len(chosen)), 2).tolist(),
-                self._positions,
-            )
+        """Samples in random order. All batches are full; the frames left over change from epoch to epoch."""
+        rng = np.random.default_rng([self.seed, epoch])
+        for start, firsts in _full_batches(self._usable, self.settings.samples, self.settings.samples_per_epoch, rng):
+            rows = self._order[np.stack([firsts, self._near(firsts, rng)], axis=1).ravel()]
+            samples = np.repeat(np.arange(start, start + len(firsts)), 2)
+            yield batch_of(np.split(rows, len(rows)), self._polyp[rows].tolist(), samples.tolist(), self._positions)
 
-    def _near(self, places: Rows, rng: np.random.Generator) -> Rows:
+    def _near(self, places: RowNumbers, rng: np.random.Generator) -> RowNumbers:
         first, count = self._first[places], self._count[places]
         others = places.copy()
         while (again := others == places).any():
@@ -96,46 +76,11 @@ class NeighbouringFrames:
         return others
 
 
-@dataclass(frozen=True)
-class SegmentSettings:
-    """MVE and TPC: two segments of a polyp.
-
-    samples: polyps in a batch. length: frames of a segment. strides: steps between them that may be drawn.
-    one_tracklet, one_tracklet_end, over_epochs: the chance that both segments are of one tracklet falls from the first
-        value to the second over so many epochs: the curriculum of TPC. With 1 and 1 it is MVE.
-    """
-
-    samples: int = 28
-    length: int = 8
-    strides: tuple[int, ...] = (1, 2, 3, 4)
-    min_frames: int = 30
-    one_tracklet: float = 1.0
-    one_tracklet_end: float = 1.0
-    over_epochs: int = 1
-    samples_per_epoch: int | None = None
-    kind: Literal["tracklet-segments"] = "tracklet-segments"
-
-    def __post_init__(self) -> None:
-        _at_least(1, samples=self.samples, length=self.length, over_epochs=self.over_epochs)
-        _at_least(1, samples_per_epoch=self.samples_per_epoch)
-        _at_least(0, min_frames=self.min_frames)
-        if not self.strides or min(self.strides) < 1:
-            raise DataError(f"strides must be whole numbers from 1, found {self.strides}")
-        for name in ("one_tracklet", "one_tracklet_end"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise DataError(f"{name} must be a chance from 0 to 1, found {getattr(self, name)}")
-
-    def chance(self, epoch: int) -> float:
-        """That both segments are of one tracklet: end + (begin - end) * (1 - min((epoch + 1) / over_epochs, 1))."""
-        left = 1 - min((epoch + 1) / self.over_epochs, 1)
-        return self.one_tracklet_end + (self.one_tracklet - self.one_tracklet_end) * left
-
-
 class TrackletSegments:
     """Two disjoint segments of one tracklet, or of two tracklets of one polyp.
 
-    A segment has `length` boxes, every stride-th. The stride is drawn with a weight of itself among those with which
-    two segments fit one after the other. A polyp with a single long tracklet always gives both segments from it.
+    A segment has `length` boxes, `stride` apart. The stride is drawn from those with which two segments fit one after
+    the other. Its chance is in proportion to its size. A polyp with a single long tracklet gives both segments from it.
     """
 
     def __init__(
@@ -143,42 +88,36 @@ class TrackletSegments:
     ) -> None:
         self.settings, self.seed = settings or SegmentSettings(), seed
         needed = max(self.settings.min_frames, 2 * self.settings.length * min(self.settings.strides))
-        long_enough = np.flatnonzero((tracklets.box_count >= needed) & (tracklets.polyp >= 0))
+        usable = np.flatnonzero((tracklets.box_count >= needed) & (tracklets.polyp >= 0))
         self._tracklets, self._positions = tracklets, box_positions(boxes)
-        polyps = np.unique(boxes.polyp[boxes.polyp >= 0])
-        owner = tracklets.polyp[long_enough]
-        self._of = {int(polyp): long_enough[owner == polyp] for polyp in np.unique(owner)}
-        self.rows = np.flatnonzero(np.isin(tracklets.label, long_enough))
-        several = sum(len(found) > 1 for found in self._of.values())
+        owner = tracklets.polyp[usable]
+        self._of_polyp = {int(polyp): usable[owner == polyp] for polyp in np.unique(owner)}
+        self.rows = np.flatnonzero(np.isin(tracklets.label, usable))
+        several = sum(len(rows) > 1 for rows in self._of_polyp.values())
         self.use = (
-            f"{len(self._of)} of {len(polyps)} polyps, {several} of them with two tracklets or more; "
-            f"{len(long_enough)} of {len(tracklets)} tracklets; the rest have no polyp or fewer than {needed} boxes"
+            f"{len(self._of_polyp)} of {_polyp_count(boxes)} polyps, {several} of them with two tracklets or more; "
+            f"{len(usable)} of {len(tracklets)} tracklets; the rest have no polyp or fewer than {needed} boxes"
         )
-        if not self._of:
+        if not self._of_polyp:
             raise DataError(f"no tracklet to cut into two segments: {self.use}")
 
     def batches(self, epoch: int) -> Iterator[Batch]:
-        """Polyps in random order, each once before any again; all batches are whole."""
-        rng = _generator(self.seed, epoch)
-        polyps = np.array(list(self._of))
-        for start, chosen in _whole_batches(polyps, self.settings.samples, self.settings.samples_per_epoch, rng):
-            views, owners, samples = [], [], []
-            for number, polyp in enumerate(chosen.tolist(), start):
-                views += self._pair(polyp, self.settings.chance(epoch), rng)
-                owners += [polyp, polyp]
-                samples += [number, number]
-            yield batch_of(views, owners, samples, self._positions)
+        """Polyps in random order, each once before any again. All batches are full."""
+        rng = np.random.default_rng([self.seed, epoch])
+        settings, polyps = self.settings, np.array(list(self._of_polyp))
+        for start, chosen in _full_batches(polyps, settings.samples, settings.samples_per_epoch, rng):
+            views = [view for polyp in chosen.tolist() for view in self._pair(polyp, settings.chance(epoch), rng)]
+            samples = np.repeat(np.arange(start, start + len(chosen)), 2)
+            yield batch_of(views, np.repeat(chosen, 2).tolist(), samples.tolist(), self._positions)
 
-    def _pair(self, polyp: int, chance: float, rng: np.random.Generator) -> list[Rows]:
-        mine = self._of[polyp]
-        weight = np.sqrt(self._tracklets.box_count[mine])
-        both = 2 if rng.random() >= chance and len(mine) > 1 else 1
-        drawn = rng.choice(mine, both, replace=False, p=weight / weight.sum())
-        if both == 2:
-            return [self._segments(int(tracklet), 1, rng)[0] for tracklet in drawn]
-        return self._segments(int(drawn[0]), 2, rng)
+    def _pair(self, polyp: int, chance: float, rng: np.random.Generator) -> list[RowNumbers]:
+        tracklets = self._of_polyp[polyp]
+        weight = np.sqrt(self._tracklets.box_count[tracklets])
+        count = 2 if rng.random() >= chance and len(tracklets) > 1 else 1
+        drawn = rng.choice(tracklets, count, replace=False, p=weight / weight.sum()).tolist()
+        return [segment for tracklet in drawn for segment in self._segments(tracklet, 2 // count, rng)]
 
-    def _segments(self, tracklet: int, count: int, rng: np.random.Generator) -> list[Rows]:
+    def _segments(self, tracklet: int, count: int, rng: np.random.Generator) -> list[RowNumbers]:
         """Segments one after the other, at random places; `count` of them fit."""
         rows, length = self._tracklets.rows(tracklet), self.settings.length
         fitting = np.array([stride for stride in self.settings.strides if 2 * length * stride <= len(rows)])
@@ -188,114 +127,86 @@ class TrackletSegments:
         return [rows[start : start + length * stride : stride] for start in starts.tolist()]
 
 
-@dataclass(frozen=True)
-class PolypViewSettings:
-    """Supervised and temporally-aware: `polyps` times `views` fragments in every batch.
-
-    strict: leave out polyps with fewer fragments than views, as the published sampler does.
-    """
-
-    polyps: int = 4
-    views: int = 14
-    length: int = 8
-    stride: int = 4
-    min_frames: int = 30
-    strict: bool = False
-    kind: Literal["polyp-views"] = "polyp-views"
-
-    def __post_init__(self) -> None:
-        _at_least(2, views=self.views)
-        _at_least(1, polyps=self.polyps, length=self.length, stride=self.stride)
-        _at_least(0, min_frames=self.min_frames)
-
-
 class PolypViews:
     """Several fragments of each of several polyps.
 
-    While enough polyps have unused fragments, that many are drawn with a chance in proportion to how many they have,
-    and each gives its views from them. Where fewer are left than views, the rest are drawn from the polyp's other
-    fragments, and twice only where all are in; with `strict`, such a polyp has no further turn.
+    Polyps are drawn while enough of them have unused fragments, with a chance in proportion to their unused fragments.
+    Views are taken from these. If a polyp has too few, the rest come from its other fragments, and a fragment is
+    repeated only when all are used. With `strict`, such a polyp is not drawn again.
     """
 
     def __init__(
         self, boxes: Boxes, tracklets: Tracklets, settings: PolypViewSettings | None = None, seed: int = 0
     ) -> None:
         self.settings, self.seed = settings or PolypViewSettings(), seed
-        pieces = fragments(tracklets, self.settings.length, self.settings.stride, self.settings.min_frames)
-        owner = tracklets.polyp[pieces.tracklet]
-        self._pieces, self._positions = pieces, box_positions(boxes)
-        least = self.settings.views if self.settings.strict else 1
-        every = {int(polyp): np.flatnonzero(owner == polyp) for polyp in np.unique(owner[owner >= 0])}
-        self._of = {polyp: mine for polyp, mine in every.items() if len(mine) >= least}
-        polyps = len(np.unique(boxes.polyp[boxes.polyp >= 0]))
-        chosen = np.sort(np.concatenate([np.empty(0, np.int64), *self._of.values()]))
-        self.rows = np.unique(np.concatenate([np.empty(0, np.int64), *map(pieces.rows_of, chosen)]))
-        used = len(chosen)
-        few = sum(len(mine) < self.settings.views for mine in self._of.values())
+        views, strict = self.settings.views, self.settings.strict
+        self._pieces, self._of_polyp = polyp_fragments(tracklets, self.settings)
+        self._positions = box_positions(boxes)
+        pieces = np.concatenate([np.empty(0, np.int64), *self._of_polyp.values()])
+        self.rows = np.unique(np.concatenate([np.empty(0, np.int64), *map(self._pieces.rows_of, pieces)]))
+        few = sum(len(rows) < views for rows in self._of_polyp.values())
         self.use = (
-            f"{len(self._of)} of {polyps} polyps, {few} of them with fewer than {self.settings.views} fragments; "
-            f"{used} of {len(pieces)} fragments of {self.settings.length} frames; the rest have no polyp, "
-            f"no tracklet of {self.settings.min_frames} boxes"
-            + (" or too few fragments (strict)" if self.settings.strict else "")
+            f"{len(self._of_polyp)} of {_polyp_count(boxes)} polyps, {few} of them with fewer than {views} fragments; "
+            f"{len(pieces)} of {len(self._pieces)} fragments of {self.settings.length} frames; the rest have no polyp, "
+            f"no tracklet of {self.settings.min_frames} boxes" + (" or too few fragments (strict)" if strict else "")
         )
-        if len(self._of) < self.settings.polyps:
+        if len(self._of_polyp) < self.settings.polyps:
             raise DataError(f"a batch takes {self.settings.polyps} polyps (sampler.polyps), and there are {self.use}")
 
     def batches(self, epoch: int) -> Iterator[Batch]:
-        """All batches are whole; which fragments are left over at the end changes from epoch to epoch."""
-        rng = _generator(self.seed, epoch)
-        left = {polyp: rng.permutation(mine) for polyp, mine in self._of.items()}
-        least = self.settings.views if self.settings.strict else 1
-        while True:
-            ready = np.array([polyp for polyp, mine in left.items() if len(mine) >= least])
-            if len(ready) < self.settings.polyps:
-                return
-            weight = np.array([len(left[polyp]) for polyp in ready.tolist()], np.float64)
-            views: list[Rows] = []
-            owners: list[int] = []
-            for polyp in rng.choice(ready, self.settings.polyps, replace=False, p=weight / weight.sum()).tolist():
-                taken, left[polyp] = np.split(left[polyp], [self.settings.views])
-                others = rng.permutation(np.setdiff1d(self._of[polyp], taken))
-                taken = np.concatenate([taken, others])[: self.settings.views]
-                taken = np.concatenate([taken, rng.choice(self._of[polyp], self.settings.views - len(taken))])
-                views += [self._pieces.rows_of(int(piece)) for piece in taken]
-                owners += [polyp] * self.settings.views
-            yield batch_of(views, owners, list(range(len(views))), self._positions)
+        """All batches are full; the fragments left over at the end change from epoch to epoch."""
+        rng = np.random.default_rng([self.seed, epoch])
+        polyps, count = self.settings.polyps, self.settings.views
+        unused = {polyp: rng.permutation(pieces) for polyp, pieces in self._of_polyp.items()}
+        fewest = _fewest_fragments(self.settings)
+        while len(ready := np.array([polyp for polyp, left in unused.items() if len(left) >= fewest])) >= polyps:
+            weight = np.array([len(unused[polyp]) for polyp in ready.tolist()], np.float64)
+            chosen = rng.choice(ready, polyps, replace=False, p=weight / weight.sum())
+            views: list[RowNumbers] = []
+            for polyp in chosen.tolist():
+                taken, unused[polyp] = np.split(unused[polyp], [count])
+                others = rng.permutation(np.setdiff1d(self._of_polyp[polyp], taken))
+                taken = np.concatenate([taken, others])[:count]
+                taken = np.concatenate([taken, rng.choice(self._of_polyp[polyp], count - len(taken))])
+                views += map(self._pieces.rows_of, taken)
+            yield batch_of(views, np.repeat(chosen, count).tolist(), range(len(views)), self._positions)
 
 
-Settings = NeighbourSettings | SegmentSettings | PolypViewSettings
+def polyp_fragments(tracklets: Tracklets, settings: PolypViewSettings) -> tuple[Fragments, dict[int, RowNumbers]]:
+    """All fragments, and for each polyp with enough fragments, which ones belong to it."""
+    pieces = fragments(tracklets, settings.length, settings.stride, settings.min_frames)
+    owner = tracklets.polyp[pieces.tracklet]
+    of_polyp = {int(polyp): np.flatnonzero(owner == polyp) for polyp in np.unique(owner[owner >= 0])}
+    return pieces, {polyp: rows for polyp, rows in of_polyp.items() if len(rows) >= _fewest_fragments(settings)}
 
 
-def new_sampler(settings: Settings, boxes: Boxes, tracklets: Tracklets, seed: int) -> Sampler:
+def new_sampler(settings: SamplerSettings, boxes: Boxes, tracklets: Tracklets, seed: int) -> Sampler:
     """The sampler of these settings."""
-    match settings:
-        case NeighbourSettings():
-            return NeighbouringFrames(boxes, settings, seed)
-        case SegmentSettings():
-            return TrackletSegments(boxes, tracklets, settings, seed)
-        case PolypViewSettings():
-            return PolypViews(boxes, tracklets, settings, seed)
+    if isinstance(settings, NeighbourSettings):
+        return NeighbouringFrames(boxes, settings, seed)
+    if isinstance(settings, SegmentSettings):
+        return TrackletSegments(boxes, tracklets, settings, seed)
+    return PolypViews(boxes, tracklets, settings, seed)
 
 
-def _whole_batches(things: Rows, size: int, wanted: int | None, rng: np.random.Generator) -> Iterator[tuple[int, Rows]]:
-    """Number of the first, and `size` of the things, in random order, each once before any again.
+def _full_batches(
+    items: RowNumbers, size: int, per_epoch: int | None, rng: np.random.Generator
+) -> Iterator[tuple[int, RowNumbers]]:
+    """Batches of `size` items, each with the number of its first item.
 
-    As many batches as `wanted` things fill, or all of them; one at least, for which things are taken again.
+    Items are in random order, each once before any again. There are as many batches as `per_epoch` items fill, or all
+    items. There is at least one batch, which may hold an item several times.
     """
-    count = max(1, (wanted or len(things)) // size)
-    rounds = -(-count * size // len(things))
-    order = np.concatenate([rng.permutation(things) for _ in range(rounds)])
+    count = max(1, (per_epoch or len(items)) // size)
+    rounds = -(-count * size // len(items))
+    order = np.concatenate([rng.permutation(items) for _ in range(rounds)])
     for start in range(0, count * size, size):
         yield start, order[start : start + size]
 
 
-def _generator(seed: int, epoch: int) -> np.random.Generator:
-    if seed < 0 or epoch < 0:
-        raise DataError(f"seed and epoch must be at least 0, found {seed} and {epoch}")
-    return np.random.default_rng([seed, epoch])
+def _fewest_fragments(settings: PolypViewSettings) -> int:
+    return settings.views if settings.strict else 1
 
 
-def _at_least(least: int, **values: int | None) -> None:
-    for name, value in values.items():
-        if value is not None and value < least:
-            raise DataError(f"{name} must be at least {least}, found {value}")
+def _polyp_count(boxes: Boxes) -> int:
+    return len(np.unique(boxes.polyp[boxes.polyp >= 0]))

@@ -1,7 +1,7 @@
 """Which views of a batch should be near each other, and how much: a matrix of pair targets.
 
-A matrix of targets [n, n] has a row for each view as anchor: the share of its similarity that each other view is to
-have. A row adds up to 1, or to 0 where the anchor has no positive; a view is never its own positive.
+A matrix of targets [n, n] has a row for each view as anchor: the share of the anchor's similarity that each other view
+should have. A row adds up to 1, or to 0 if the anchor has no positive. A view is never its own positive.
 """
 
 import math
@@ -15,7 +15,10 @@ from polypcount.errors import DataError
 def instance_targets(instances: Tensor) -> Tensor:
     """Self-supervised: the other views of the same sample share the target equally.
 
-    instances: int[n], the sample of each view. With two views of each, `soft_contrastive_loss` is NT-Xent.
+    With two views of each sample, `soft_contrastive_loss` is NT-Xent.
+
+    Args:
+        instances: int[n], the sample of each view.
     """
     return _shares(_matches("instances", instances).to(torch.get_default_dtype()))
 
@@ -23,20 +26,23 @@ def instance_targets(instances: Tensor) -> Tensor:
 def identity_targets(labels: Tensor) -> Tensor:
     """Supervised: the other views of the same polyp share the target equally.
 
-    labels: int[n], the polyp of each view.
+    Args:
+        labels: int[n], the polyp of each view.
     """
     return _shares(_matches("labels", labels).to(torch.get_default_dtype()))
 
 
 def temporal_targets(labels: Tensor, positions: Tensor, decay: float = 1.0) -> Tensor:
-    """Temporally-aware: the other views of the same polyp share the target by their nearness in time.
+    """Temporally-aware: of the other views of the same polyp, those nearer in time get a larger share.
 
         p[i, j] = match[i, j] * exp(-decay * d[i, j]) / sum over k of match[i, k] * exp(-decay * d[i, k])
 
     with d[i, j] = abs(positions[i] - positions[j]): equation 2 of the paper, whose lambda is `decay`.
 
-    labels: int[n], the polyp of each view.
-    positions: float[n], when it was seen, as a share of the time from the polyp's first to its last frame.
+    Args:
+        labels: int[n], the polyp of each view.
+        positions: float[n], time of each view: 0 at the polyp's first frame, 1 at its last.
+        decay: At least 0.
     """
     matches = _matches("labels", labels)
     if positions.shape != labels.shape:
@@ -46,7 +52,7 @@ def temporal_targets(labels: Tensor, positions: Tensor, decay: float = 1.0) -> T
     if not 0 <= decay < math.inf:
         raise DataError(f"decay must be a number of at least 0, found {decay}")
     distance = (positions[:, None] - positions).abs()
-    # Only ratios within a row count. Measured from the nearest positive, the weights cannot all vanish.
+    # Only ratios within a row count. Distances are measured from the nearest positive, so that not all weights are 0.
     nearest = distance.masked_fill(~matches, torch.inf).amin(dim=1, keepdim=True)
     weight = torch.exp(-decay * (distance - nearest.nan_to_num(posinf=0.0)))
     return _shares(torch.where(matches, weight, torch.zeros_like(weight)))

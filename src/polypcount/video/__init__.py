@@ -1,4 +1,4 @@
-"""Pixels: frames of a recording by exact index, crops around boxes and their store, masks, and writing mp4 files."""
+"""Pixels: frames of a recording by exact number, crops around boxes and their store, masks, and writing mp4 files."""
 
 from polypcount.video.crop import CropRule, resize
 from polypcount.video.frames import FrameSource

@@ -1,4 +1,4 @@
-"""Items of an iterator made ahead by a thread, such as frames that are decoded while others are looked at."""
+"""Items of an iterator, made ahead by a thread: frames are decoded while earlier ones are used."""
 
 import contextlib
 from collections import deque
@@ -13,8 +13,9 @@ _END = object()
 def ahead(items: Iterable[Item], most: int = 4) -> Generator[Item, None, None]:
     """The same items in the same order; a thread makes up to `most` of them before they are asked for.
 
-    Nothing is begun before the first item is asked for. What the items raise comes out after the items before it. When
-    the iterator is closed or forgotten, the item that is being made is the last, the thread ends, and so does `items`.
+    The thread starts with the first item that is asked for. An error of `items` is raised after the items before it.
+    When the iterator is closed or garbage-collected, the thread finishes the current item and ends, and `items` is
+    closed.
     """
     source = iter(items)
     with contextlib.ExitStack() as ending:

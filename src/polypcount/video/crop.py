@@ -19,11 +19,12 @@ _LARGEST_SIDE = 4096
 class CropRule:
     """How a crop is cut from a frame.
 
-    scale: width and height of the region, as a multiple of the box's.
-    size: side of the crop in pixels.
-    shape: "squash" stretches the region to a square, as published; "pad" keeps its proportions and puts black
-        beside it.
-    minimum: shortest side of the region in pixels, for boxes that are hardly there; less only in a smaller image.
+    Attributes:
+        scale: Width and height of the region, as a multiple of those of the box.
+        size: Side of the crop in pixels.
+        shape: "squash" stretches the region to a square, as published; "pad" keeps its proportions and fills up with
+            black.
+        minimum: Shortest side of the region in pixels, for tiny boxes; shorter only where the image is.
     """
 
     scale: float = 5.0
@@ -43,33 +44,31 @@ class CropRule:
 
     @property
     def fingerprint(self) -> str:
-        """One line that is the same for two rules only if they give the same pixels."""
+        """A text that is equal for two rules only if they give the same pixels."""
         return (
             f"crop 1: scale {float(self.scale)!r}, size {self.size}, {self.shape}, minimum {self.minimum}, "
             f"bilinear with antialiasing, gap {_REDUCING_GAP}"
         )
 
     def roomier(self) -> "CropRule":
-        """The same rule with a side a tenth longer, up to a multiple of 16, to cut from when training: 256 for 232."""
+        """The rule for larger crops to train on: a side a tenth longer, rounded up to a multiple of 16."""
         return dataclasses.replace(self, size=-(-self.size * 11 // 160) * 16)
 
     def region(self, xyxy: ArrayLike, width: int, height: int) -> tuple[int, int, int, int]:
-        """Left, top, right, bottom in whole pixels, right and bottom not included, of the part of the image to cut.
+        """The part of the image to cut: left, top, right, bottom in whole pixels, right and bottom not included.
 
-        It is the box scaled about its centre, cut off at the image's edges, and truncated to whole pixels. So a box
-        near an edge is not in the middle of its region.
+        It is the box scaled about its centre, cut off at the edges of the image, and truncated to whole pixels. So a
+        box near an edge is not in the middle of its region.
         """
         box = np.asarray(xyxy, np.float64)
         if box.shape != (4,) or not np.isfinite(box).all():
             raise DataError(f"crop: a box must be four numbers, found {box.tolist()}")
-        left, right = self._span(box[0], box[2], width)
-        top, bottom = self._span(box[1], box[3], height)
+        (left, right), (top, bottom) = self._span(box[0], box[2], width), self._span(box[1], box[3], height)
         return left, top, right, bottom
 
     def _span(self, low: float, high: float, length: int) -> tuple[int, int]:
         centre, half = (low + high) / 2, self.scale * (high - low) / 2
-        start = int(min(max(centre - half, 0), length))
-        stop = int(min(max(centre + half, 0), length))
+        start, stop = (int(min(max(edge, 0), length)) for edge in (centre - half, centre + half))
         least = min(self.minimum, length)
         if stop - start < least:
             start = int(min(max(centre - least / 2, 0), length - least))
@@ -91,25 +90,23 @@ class CropRule:
 
 
 def padded(image: Image, size: int) -> Image:
-    """The image in the middle of a black square of `size` pixels, which it fits into."""
+    """The image in the middle of a black square with a side of `size` pixels; the image may not be larger."""
     height, width, _ = image.shape
-    if (width, height) == (size, size):
-        return image
     square: Image = np.zeros((size, size, 3), np.uint8)
     x, y = (size - width) // 2, (size - height) // 2
     square[y : y + height, x : x + width] = image
     return square
 
 
-# Pillow first averages over blocks where the reduction is more than twice this; the result hardly differs.
+# Where an image is reduced by more than twice this, Pillow first averages over blocks; the result hardly differs.
 _REDUCING_GAP = 2.0
 
 
 def resize(image: Image, width: int, height: int) -> Image:
-    """The image uint8[h, w, 3] at another size.
+    """Resize an image uint8[h, w, 3].
 
-    By Pillow: its bilinear filter widens with the reduction, so nothing flickers between frames through aliasing, and
-    it enlarges smoothly, which OpenCV's area filter does not. Pillow is needed anyway; OpenCV is not.
+    Pillow's bilinear filter widens with the reduction, so aliasing does not flicker between frames. It also enlarges
+    smoothly, which OpenCV's area filter does not.
     """
     from PIL import Image as Pillow
 

@@ -1,8 +1,11 @@
 """Frames of a DICOM file: a video stream inside it, or images one after the other. Needs pydicom."""
 
+import bisect
+import contextlib
 import io
 import math
 from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
@@ -10,8 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from polypcount.errors import FileError, PolypcountError, first_line
-from polypcount.video.frames import FrameSource, Image, refuse_large, wanted_frames
-from polypcount.video.segments import Segments
+from polypcount.video.frames import FrameSource, Image, missing_frame, refuse_large, wanted_frames
 from polypcount.video.video_file import VideoFile
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ _PIXEL_DATA, _ITEM, _UNKNOWN_LENGTH = b"\xe0\x7f\x10\x00", b"\xfe\xff\x00\xe0", 
 
 
 def open_dicom(path: Path, *, expected_frames: int = 0, threads: int = 0) -> FrameSource:
-    """Open a DICOM file. Only the header is read here; see `open_source` for the options."""
+    """Open a DICOM file. Only the header is read here; see `open_source` for the arguments."""
     try:
         import pydicom
     except ImportError:
@@ -36,7 +38,7 @@ def open_dicom(path: Path, *, expected_frames: int = 0, threads: int = 0) -> Fra
             header = pydicom.dcmread(file, stop_before_pixels=True)
             pixels_at = file.tell()
         syntax = str(header.file_meta.TransferSyntaxUID)
-    except Exception as problem:  # pydicom lets through whatever a damaged file provokes
+    except Exception as problem:  # for a damaged file, pydicom raises errors of many kinds
         raise _unreadable(path, problem) from None
     if syntax in _VIDEO_SYNTAXES:
         segments = _stream_segments(path, pixels_at)
@@ -44,7 +46,7 @@ def open_dicom(path: Path, *, expected_frames: int = 0, threads: int = 0) -> Fra
             path,
             expected_frames=expected_frames,
             threads=threads,
-            stream=lambda: cast(BinaryIO, io.BufferedReader(Segments(path, segments), 1 << 18)),
+            stream=lambda: cast(BinaryIO, io.BufferedReader(_Segments(path, segments), 1 << 18)),
         )
         source.fps = _fps(header) or source.fps
         return source
@@ -56,12 +58,14 @@ def open_dicom(path: Path, *, expected_frames: int = 0, threads: int = 0) -> Fra
 class DicomImages:
     """Frames of a DICOM file that holds images, uncompressed or as JPEG, read one at a time.
 
-    path: the file. header: its data set without the pixels. expected_frames: as for `open_source`.
+    Args:
+        path: The file.
+        header: Its data set without the pixels.
+        expected_frames: See `open_source`.
     """
 
     def __init__(self, path: Path, header: "Dataset", expected_frames: int = 0) -> None:
-        self.path = path
-        self._header = header
+        self.path, self._header = path, header
         try:
             self.width, self.height = int(header.Columns), int(header.Rows)
             self.frame_count = int(header.get("NumberOfFrames") or 1)
@@ -85,32 +89,23 @@ class DicomImages:
     def _frames(self, wanted: NDArray[np.int64]) -> Iterator[tuple[int, Image]]:
         from pydicom.pixels.utils import iter_pixels
 
-        there = wanted[wanted < self.frame_count].tolist()
-        given = 0
-        reason = f"it has {self.frame_count} frames"
+        present = wanted[wanted < self.frame_count].tolist()
+        done, reason = 0, f"it has {self.frame_count} frames"
         try:
-            for index, pixels in zip(there, iter_pixels(self.path, indices=there) if there else (), strict=True):
+            for index, pixels in zip(present, iter_pixels(self.path, indices=present) if present else (), strict=True):
                 yield index, self._as_rgb(pixels)
-                given += 1
-        except FileError:
-            raise
-        except Exception as problem:  # pydicom lets through whatever a damaged file provokes
+                done += 1
+        except Exception as problem:  # for a damaged file, pydicom raises errors of many kinds
             reason = first_line(problem)
-        if given < len(wanted):
-            raise FileError(
-                f"{self.path}: frame {wanted[given]} cannot be read; {given} of the {len(wanted)} wanted frames "
-                f"could be ({reason}). If it was cut off, copy it again; otherwise store it as baseline JPEG"
-            )
+        if done < len(wanted):
+            raise missing_frame(self.path, wanted, int(wanted[done]), done, reason)
 
     def _as_rgb(self, pixels: NDArray[Any]) -> Image:
         if self._kind == "PALETTE COLOR":
             from pydicom.pixels.processing import apply_color_lut
 
-            try:
-                pixels = apply_color_lut(pixels, self._header)
-                bits = 8 * pixels.dtype.itemsize
-            except Exception as problem:
-                raise _unreadable(self.path, problem) from None
+            pixels = apply_color_lut(pixels, self._header)
+            bits = 8 * pixels.dtype.itemsize
         else:
             bits = self._bits
         if self._kind == "MONOCHROME1":  # white is 0
@@ -124,20 +119,17 @@ class DicomImages:
 
 
 def _fps(header: "Dataset") -> float | None:
-    """Frames per second, by the first of the three elements that says it."""
-    rates = [header.get("RecommendedDisplayFrameRate"), header.get("CineRate"), header.get("FrameTime")]
-    for place, given in enumerate(rates):
-        try:
-            value = float(given)
-        except (TypeError, ValueError):
-            continue
-        if math.isfinite(value) and value > 0:
-            return 1000 / value if place == 2 else value  # milliseconds between frames
+    """Frames per second, by the first of three elements that is a positive number."""
+    for name in ("RecommendedDisplayFrameRate", "CineRate", "FrameTime"):
+        with contextlib.suppress(TypeError, ValueError):
+            value = float(header.get(name))
+            if math.isfinite(value) and value > 0:
+                return 1000 / value if name == "FrameTime" else value  # milliseconds between frames
     return None
 
 
 def _stream_segments(path: Path, pixels_at: int) -> list[tuple[int, int]]:
-    """Where the bytes of the video stream are: (offset, length) of each fragment of the pixel data."""
+    """The bytes of the video stream: (offset, length) of each fragment of the pixel data."""
     segments: list[tuple[int, int]] = []
     with path.open("rb") as file:
         size = file.seek(0, io.SEEK_END)
@@ -151,6 +143,44 @@ def _stream_segments(path: Path, pixels_at: int) -> list[tuple[int, int]]:
             segments.append((file.tell(), min(int.from_bytes(length, "little"), size - file.tell())))
             file.seek(sum(segments[-1]))
     return segments[1:]  # the first item is a table of offsets
+
+
+class _Segments(io.RawIOBase):
+    """Segments of a file, (offset, length) each, read as if they were one file."""
+
+    def __init__(self, path: Path, segments: list[tuple[int, int]]) -> None:
+        super().__init__()
+        self._file = path.open("rb")
+        self._segments = segments
+        self._ends = [0, *accumulate(length for _, length in segments)]
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._ends[-1]}[whence]
+        self._position = max(0, start + offset)
+        return self._position
+
+    def readinto(self, buffer: "memoryview | bytearray") -> int:  # type: ignore[override]
+        """Fill the buffer up to the end of the segment; 0 at the very end."""
+        number = bisect.bisect_right(self._ends, self._position)
+        if number == len(self._ends):
+            return 0
+        offset, length = self._segments[number - 1]
+        left = self._ends[number] - self._position
+        self._file.seek(offset + length - left)
+        count = self._file.readinto(memoryview(buffer)[:left])
+        self._position += count
+        return count
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
 
 
 def _unreadable(path: Path, problem: BaseException) -> FileError:

@@ -10,19 +10,21 @@ from numpy.typing import ArrayLike, NDArray
 
 from polypcount.corpus import IMAGE_SUFFIXES
 from polypcount.errors import FileError, first_line
+from polypcount.importers.reading import image_size
 from polypcount.natural import natural_key
-from polypcount.video.frames import Image, refuse_missing, wanted_frames
-from polypcount.video.images import image_size, read_image
+from polypcount.video.frames import Image, missing_frame, wanted_frames
+from polypcount.video.images import read_image
 
 
 class FrameFolder:
     """Frames that are image files, one each; the images may differ in size.
 
-    folder: where they are.
-    names: file of frame k below the folder, or of the frames that have one; None for all images directly in the
-        folder, in natural order, hidden files passed over.
-    frame_count: how many frames there are; None for as many as there are names.
-    fps: frames per second, which no folder knows of itself.
+    Args:
+        folder: Where they are.
+        names: File of frame k below the folder, as a list or by frame; None for all images directly in the folder, in
+            natural order, without hidden files.
+        frame_count: How many frames there are; None for as many as there are names.
+        fps: Frames per second, which a folder does not say.
     """
 
     def __init__(
@@ -33,12 +35,11 @@ class FrameFolder:
         frame_count: int | None = None,
         fps: float | None = None,
     ) -> None:
-        self.path = folder
-        self.fps = fps
-        found = images_in(folder) if names is None else names
-        self._names = found if isinstance(found, Mapping) else dict(enumerate(found))
+        self.path, self.fps = folder, fps
+        names = images_in(folder) if names is None else names
+        self._names = names if isinstance(names, Mapping) else dict(enumerate(names))
         self.frame_count = max(self._names, default=-1) + 1
-        self._expected = self.frame_count if frame_count is None else max(frame_count, self.frame_count)
+        self._expected = max(frame_count or 0, self.frame_count)
         if not self._names:
             raise FileError(f"{folder} holds no images; JPEG, PNG, TIFF or BMP files directly in it were expected")
 
@@ -66,16 +67,14 @@ class FrameFolder:
         return self._frames(wanted_frames(wanted, self._expected, self.path))
 
     def _frames(self, wanted: NDArray[np.int64]) -> Iterator[tuple[int, Image]]:
-        for given, index in enumerate(wanted.tolist()):
-            file = self.file_of(index)
-            if file is None:
-                refuse_missing(self.path, wanted, index, given, "no image belongs to it")
-            else:
-                yield index, read_image(file)
+        for done, index in enumerate(wanted.tolist()):
+            if (file := self.file_of(index)) is None:
+                raise missing_frame(self.path, wanted, index, done, "it has no image")
+            yield index, read_image(file)
 
 
 def images_in(folder: Path) -> list[str]:
-    """Names of the images directly in a folder, in natural order; hidden ones are passed over."""
+    """Names of the images directly in a folder, in natural order, without hidden ones."""
     try:
         with os.scandir(folder) as entries:
             names = [

@@ -1,4 +1,4 @@
-"""What gives frames: the protocol that a video file, a folder of images and a DICOM file have in common."""
+"""What a video file, a folder of images and a DICOM file have in common: a source of frames."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from polypcount.errors import DataError, FileError, first_line
 
-LARGEST_PIXELS = 1 << 26  # of one frame, as RGB 200 MB; ten times what any endoscope gives
+LARGEST_PIXELS = 1 << 26  # of one frame, 200 MB as RGB; ten times those of any endoscope
 
 Image = NDArray[np.uint8]
 
@@ -17,9 +17,11 @@ Image = NDArray[np.uint8]
 class FrameSource(Protocol):
     """Frames of one recording, numbered from 0 in the order in which they are shown.
 
-    frame_count: how many there are.
-    width, height: pixels of the first one.
-    fps: frames per second; None where nothing says it.
+    Attributes:
+        frame_count: How many there are.
+        width: Pixels of the first frame.
+        height: Pixels of the first frame.
+        fps: Frames per second; None where it is unknown.
     """
 
     @property
@@ -34,58 +36,61 @@ class FrameSource(Protocol):
     def frames(self, wanted: ArrayLike) -> Iterator[tuple[int, Image]]:
         """Each wanted frame once, in rising order, as (index, RGB uint8[height, width, 3]).
 
-        Only one frame is in memory at a time. An index that no frame has is a `DataError`; a frame that should be
-        there and cannot be read is a `FileError`, raised after the readable ones before it were given.
+        Only one frame is in memory at a time.
+
+        Raises:
+            DataError: The recording has no frame of this index.
+            FileError: A frame should be there but cannot be read; raised after the readable frames before it.
         """
         ...
 
 
 def wanted_frames(wanted: ArrayLike, frame_count: int, name: object) -> NDArray[np.int64]:
-    """The indices sorted, each once; a `DataError` where one is not a whole number from 0 to frame_count - 1."""
-    given = np.asarray(wanted)
-    if given.size == 0:
-        return np.empty(0, np.int64)
-    if given.dtype.kind not in "iu":
-        raise DataError(f"{name}: wanted frames must be whole numbers, found {given.dtype}")
-    indices = np.unique(given)
-    for index in (int(indices[0]), int(indices[-1])):
-        if not 0 <= index < frame_count:
-            numbers = f"frames are 0 to {frame_count - 1}" if frame_count else "there are no frames"
-            raise DataError(f"{name}: there is no frame {index}; its {numbers}")
+    """The indices sorted, each once.
+
+    Raises:
+        DataError: One is not a whole number from 0 to frame_count - 1.
+    """
+    indices = np.unique(np.asarray(wanted))
+    if indices.size and indices.dtype.kind not in "iu":
+        raise DataError(f"{name}: wanted frames must be whole numbers, found {indices.dtype}")
+    outside = indices[(indices < 0) | (indices >= frame_count)]
+    if outside.size:
+        raise DataError(f"{name}: there is no frame {outside[0]}; its frames are 0 to {frame_count - 1}")
     return indices.astype(np.int64)
 
 
-def refuse_missing(name: object, wanted: NDArray[np.int64], first_missing: int, given: int, holds: str) -> None:
-    """Raise the one error for a source that ended, or was damaged, before all wanted frames were given."""
-    raise FileError(
-        f"{name}: frame {first_missing} cannot be read; {given} of the {len(wanted)} wanted frames could be, "
-        f"and {holds}. If it was cut off, copy it again; otherwise leave out the boxes of the frames it does not have"
+def missing_frame(name: object, wanted: NDArray[np.int64], first_missing: int, done: int, reason: str) -> FileError:
+    """The error for a source that ended, or was damaged, before all wanted frames were read."""
+    return FileError(
+        f"{name}: frame {first_missing} cannot be read; {done} of the {len(wanted)} wanted frames could be "
+        f"({reason}). If it was cut off, copy it again; otherwise leave out the boxes of the frames it does not have"
     )
 
 
 def refuse_large(name: object, width: int, height: int) -> None:
-    """Raise where a frame has more pixels than any that would be meant seriously, before memory is taken for it."""
+    """Raise where a frame has no pixels or far too many, before memory is taken for it."""
     if width < 1 or height < 1:
         raise FileError(f"{name}: a frame must have a width and a height, found {width} x {height} pixels")
     if width * height > LARGEST_PIXELS:
         raise FileError(f"{name}: a frame may have up to {LARGEST_PIXELS:,} pixels, found {width} x {height}")
 
 
-def refuse_no_image(frame: object) -> None:
-    """Raise where a value is not a picture, RGB uint8[height, width, 3]."""
+def refuse_no_image(frame: object, name: str = "a frame") -> None:
+    """Raise where a value is not an image, RGB uint8[height, width, 3]."""
     if not isinstance(frame, np.ndarray) or frame.dtype != np.uint8 or frame.ndim != 3 or frame.shape[2] != 3:
-        found = f"{frame.dtype}{list(frame.shape)}" if isinstance(frame, np.ndarray) else type(frame).__name__
-        raise DataError(f"a frame must be RGB uint8[height, width, 3], found {found}")
+        kind = f"{frame.dtype}{list(frame.shape)}" if isinstance(frame, np.ndarray) else type(frame).__name__
+        raise DataError(f"{name} must be RGB uint8[height, width, 3], found {kind}")
     if not frame.size:
-        raise DataError(f"a frame must have a width and a height, found {frame.shape[1]} x {frame.shape[0]} pixels")
+        raise DataError(f"{name} must have a width and a height, found {frame.shape[1]} x {frame.shape[0]} pixels")
 
 
 def refuse_no_file(path: Path) -> None:
-    """Raise where there is no such file or folder, or something that is neither, such as a pipe."""
+    """Raise where a path does not exist, or is neither a file nor a folder, such as a pipe."""
     try:
-        there, usable = path.exists(), path.is_file() or path.is_dir()
+        exists, usable = path.exists(), path.is_file() or path.is_dir()
     except (OSError, ValueError) as problem:
         raise FileError(f"{path} cannot be read: {first_line(problem)}") from None
     if not usable:
-        found = "is neither file nor folder" if there else "does not exist"
-        raise FileError(f"{path} {found}; a video file, a folder of images or a DICOM file was expected")
+        what = "is neither file nor folder" if exists else "does not exist"
+        raise FileError(f"{path} {what}; a video file, a folder of images or a DICOM file was expected")

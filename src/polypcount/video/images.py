@@ -8,41 +8,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from polypcount.errors import FileError, first_line
-from polypcount.video.frames import LARGEST_PIXELS, Image, refuse_large
+from polypcount.video.frames import Image, refuse_large
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PillowImage
 
 _LARGEST_BYTES = 1 << 29
 _JPEG_START = b"\xff\xd8\xff"
-_FORMATS = ("PNG", "TIFF", "BMP", "JPEG")
 
 
 def read_image(path: Path) -> Image:
-    """RGB uint8[height, width, 3] of an image file.
+    """Read an image file as RGB uint8[height, width, 3].
 
     Pixels are given as stored: an orientation in EXIF is ignored, since boxes are drawn on stored pixels. Grey and
     palette images become RGB, transparency is dropped, 16-bit values keep their upper 8 bits. Of several pages, the
-    first.
+    first is read.
     """
-    data = _read(path)
-    if data.startswith(_JPEG_START):
-        return _read_jpeg(path, data)
-    return _read_with_pillow(path, data)
-
-
-def image_size(path: Path) -> tuple[int, int]:
-    """Width and height in pixels, from the header."""
-    from PIL import Image as Pillow
-
-    try:
-        with _bombs_refused(), Pillow.open(path, formats=_FORMATS) as image:
-            return image.size
-    except (OSError, ValueError, SyntaxError, Pillow.DecompressionBombError, Warning) as problem:
-        raise _unreadable(path, problem) from None
-
-
-def _read(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
             data = file.read(_LARGEST_BYTES + 1)
@@ -50,7 +31,7 @@ def _read(path: Path) -> bytes:
         raise FileError(f"{path} cannot be read: {first_line(problem)}") from None
     if len(data) > _LARGEST_BYTES:
         raise FileError(f"{path} is larger than the {_LARGEST_BYTES:,} bytes that an image may have")
-    return data
+    return _read_jpeg(path, data) if data.startswith(_JPEG_START) else _read_with_pillow(path, data)
 
 
 def _read_jpeg(path: Path, data: bytes) -> Image:
@@ -71,10 +52,12 @@ def _read_with_pillow(path: Path, data: bytes) -> Image:
     from PIL import Image as Pillow
 
     try:
-        with _bombs_refused(), Pillow.open(BytesIO(data), formats=_FORMATS) as image:
-            refuse_large(path, image.width, image.height)
-            return _as_rgb(path, image)
-    except (OSError, ValueError, SyntaxError, EOFError, Pillow.DecompressionBombError, Warning) as problem:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # huge images are refused below
+            with Pillow.open(BytesIO(data), formats=("PNG", "TIFF", "BMP", "JPEG")) as image:
+                refuse_large(path, image.width, image.height)
+                return _as_rgb(path, image)
+    except (OSError, ValueError, SyntaxError, EOFError, Pillow.DecompressionBombError) as problem:
         raise _unreadable(path, problem) from None
 
 
@@ -87,20 +70,7 @@ def _as_rgb(path: Path, image: "PillowImage") -> Image:
     return np.asarray(image.convert("RGB"))
 
 
-class _bombs_refused(warnings.catch_warnings):  # noqa: N801 - used as a function
-    """Makes an error of Pillow's warning that a small file says it holds a huge image."""
-
-    def __enter__(self) -> None:
-        from PIL import Image as Pillow
-
-        super().__enter__()
-        warnings.simplefilter("ignore")
-        warnings.simplefilter("error", Pillow.DecompressionBombWarning)
-
-
 def _unreadable(path: Path, problem: BaseException) -> FileError:
-    if "decompression bomb" in str(problem):
-        return FileError(f"{path}: an image may have up to {LARGEST_PIXELS:,} pixels, and it says it has more")
     return FileError(
         f"{path} is not a readable JPEG, PNG, TIFF or BMP image ({first_line(problem)}); "
         "if it was cut off, copy it again"

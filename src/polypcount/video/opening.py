@@ -1,4 +1,4 @@
-"""The right frame source for what is there: video file, folder of images, single image, or DICOM."""
+"""Opening a recording: a video file, a folder of images, a single image, or DICOM."""
 
 import os
 from importlib import import_module
@@ -15,54 +15,59 @@ from polypcount.video.frame_folder import FrameFolder
 from polypcount.video.frames import FrameSource, Image, refuse_no_file
 from polypcount.video.video_file import VideoFile
 
-# What is drawn rather than recorded, by the end of its file name: who opens it, as module:function. A name, since that
-# room comes after this one; anything else that gives frames can be added here.
+# Simulated recordings: the suffix of the file name, and the class that opens them, as module:class. It is a text, since
+# that room imports this one.
 DRAWN = {".scene": "polypcount.simulate.scene_file:SceneSource"}
 _DICOM_SUFFIXES = frozenset({".dcm", ".dicom"})
 
 
 @runtime_checkable
 class CropSource(Protocol):
-    """What a frame source has besides, that gives a crop without the frame around it, for less.
+    """A frame source that can also draw a crop alone, in less time than the whole frame.
 
-    It names the one method only: asking whether a source is of this kind looks up all names, and so would read the size
-    of the first image of a folder.
+    Only this method is named here: `isinstance` looks up all names of a protocol, and `width` would read an image.
     """
 
     def crop(self, frame: int, xyxy: NDArray[np.float32], rule: CropRule) -> Image:
-        """The crop of a box as `rule.crop` would cut it from the frame, or close to that; uint8[size, size, 3]."""
+        """The crop of a box, uint8[size, size, 3]; close to what `rule.crop` would cut from the frame."""
         ...
 
 
 def open_source(path: str | os.PathLike[str], *, expected_frames: int = 0, threads: int = 0) -> FrameSource:
-    """Open a video file, a folder of images, an image or a DICOM file, whichever `path` is.
+    """Open a video file, a folder of images, an image or a DICOM file.
 
-    expected_frames: where the recording should be longer than it is, a wanted frame up to there is a `FileError`
-        about a missing frame rather than a `DataError` about a wrong number.
-    threads: for decoding a video; 0 leaves it to FFmpeg.
+    Args:
+        path: The file or folder.
+        expected_frames: Number of frames that the recording should have. If it has fewer, asking for one of those
+            missing is a `FileError` (a missing frame), not a `DataError` (a wrong number).
+        threads: For decoding a video; 0 lets FFmpeg decide.
     """
-    place = Path(path)
-    refuse_no_file(place)
-    if place.suffix in DRAWN and place.is_file():
-        module, _, name = DRAWN[place.suffix].partition(":")
-        drawn: FrameSource = getattr(import_module(module), name)(place)
+    path = Path(path)
+    refuse_no_file(path)
+    if path.is_dir():
+        return FrameFolder(path, frame_count=expected_frames)
+    if path.suffix in DRAWN:
+        module, _, name = DRAWN[path.suffix].partition(":")
+        drawn: FrameSource = getattr(import_module(module), name)(path)
         return drawn
-    if place.is_dir():
-        return FrameFolder(place, frame_count=expected_frames)
-    if place.suffix.lower() in IMAGE_SUFFIXES:
-        return FrameFolder(place.parent, [place.name], frame_count=expected_frames)
-    if _is_dicom(place):
+    if path.suffix.lower() in IMAGE_SUFFIXES:
+        return FrameFolder(path.parent, [path.name], frame_count=expected_frames)
+    if _is_dicom(path):
         from polypcount.video.dicom import open_dicom
 
-        return open_dicom(place, expected_frames=expected_frames, threads=threads)
-    return VideoFile(place, expected_frames=expected_frames, threads=threads)
+        return open_dicom(path, expected_frames=expected_frames, threads=threads)
+    return VideoFile(path, expected_frames=expected_frames, threads=threads)
 
 
 def open_video(video: Video, files: FrameFiles | None = None, row: int = 0, *, threads: int = 0) -> FrameSource:
-    """Open the frames of a corpus's video.
+    """Open the frames of a video of a corpus.
 
-    files, row: the corpus's frame files, and the video's row in the corpus. Where they list images of this video,
-        those are its frames; otherwise image k of a folder, in natural order, is frame k.
+    Args:
+        video: The video.
+        files: Frame files of the corpus. Where they list images of this video, those are its frames; otherwise image k
+            of a folder, in natural order, is frame k.
+        row: Row of the video in the corpus.
+        threads: For decoding a video; 0 lets FFmpeg decide.
     """
     source = existing_source(video)
     listed = files.of_video(row) if files is not None else slice(0, 0)
@@ -71,7 +76,7 @@ def open_video(video: Video, files: FrameFiles | None = None, row: int = 0, *, t
         return FrameFolder(source, names, frame_count=video.frame_count, fps=video.fps)
     if source.is_dir():
         folder = FrameFolder(source, frame_count=video.frame_count, fps=video.fps)
-        if folder.frame_count < video.frame_count:  # by their order, images after a missing one would be other frames
+        if folder.frame_count < video.frame_count:  # images are numbered by order: after a gap, all numbers are wrong
             raise FileError(
                 f"{source} has {folder.frame_count} images, and the video {video.id} has {video.frame_count} frames: "
                 "some are missing; put them back, or import again"
@@ -81,9 +86,9 @@ def open_video(video: Video, files: FrameFiles | None = None, row: int = 0, *, t
 
 
 def existing_source(video: Video) -> Path:
-    """Where the pixels of a video are; an error where it has none, or they are not there any more."""
+    """The path of the pixels of a video; an error where it has none, or they are gone."""
     if video.source is None:
-        raise DataError(f"video {video.id} has no pixels: its source is not set; import it again with --source")
+        raise DataError(f"video {video.id} has no pixels: its source is not set; import it again with its source")
     if not os.path.exists(video.source):
         raise FileError(f"video {video.id}: its source {video.source} does not exist; move it back, or import again")
     return Path(video.source)

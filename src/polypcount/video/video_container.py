@@ -1,10 +1,18 @@
-"""Video containers through PyAV: opened with care, the stream that shows pictures, and packets made into frames."""
+"""Video containers through PyAV: opening them safely, and finding when each frame is shown without decoding the file.
+
+The index of a frame is its rank among all presentation times, whatever the order in which frames are stored
+(B-frames) and however uneven the times are. The number of frames in the container's header is not used.
+"""
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
 
 from polypcount.errors import FileError, first_line
 
@@ -14,14 +22,19 @@ if TYPE_CHECKING:
 
 # Only these formats are tried, and only from the file itself: a playlist could name any other file or address.
 _FORMATS = "mov,mp4,matroska,webm,avi,mpegts,mpeg,mpegvideo,asf,flv,ogg,mxf,h264,hevc,m4v,dv,ivf,nut,yuv4mpegpipe"
+# These containers store presentation times. For AVI and raw streams, FFmpeg makes up times from the order of storage.
+# That order is wrong if frames refer to later ones.
+_WITH_TIMES = frozenset({"mov", "mp4", "matroska", "webm", "mpegts", "mpeg", "asf", "flv", "ogg", "mxf"})
+_TRIED_FRAMES = 32
 
 
 @dataclass(frozen=True)
 class VideoBytes:
     """Where the bytes of a video are.
 
-    path: the file; for a stream inside another file, that file.
-    stream: opens the bytes, where they are not the whole file at `path`.
+    Attributes:
+        path: The file; for a stream inside another file, that file.
+        stream: Opens the bytes, where they are not the whole file at `path`.
     """
 
     path: Path
@@ -29,7 +42,7 @@ class VideoBytes:
 
     @contextlib.contextmanager
     def opened(self, threads: int = 1) -> "Iterator[tuple[InputContainer, VideoStream]]":
-        """The container and its video stream, ready to be decoded with so many threads (0: as FFmpeg likes)."""
+        """The container and its video stream, to be decoded with this many threads (0: FFmpeg decides)."""
         import av
         from av import VideoStream
 
@@ -41,32 +54,75 @@ class VideoBytes:
                 metadata_errors="replace",
             )
         except (av.FFmpegError, OSError, ValueError) as problem:
-            reason = first_line(problem)
             raise FileError(
-                f"{self.path} cannot be read as a video ({reason}); if it is one, it is cut off or damaged: "
-                "copy it again"
+                f"{self.path} cannot be read as a video ({first_line(problem)}); if it is one, it is cut off or "
+                "damaged: copy it again"
             ) from None
         with container:
             stream = container.streams.best("video")
             if not isinstance(stream, VideoStream) or stream.codec_context is None:
                 raise FileError(f"{self.path} has no video stream that can be decoded; convert it to H.264 in MP4")
-            stream.thread_type = "AUTO"
-            stream.thread_count = threads
+            stream.thread_type, stream.thread_count = "AUTO", threads
             yield container, stream
 
 
 def decoded(packets: "Iterable[Packet[VideoStream]]") -> "Iterator[VideoFrame]":
-    """Frames in the order of showing; packets that cannot be decoded give none, and a broken tail ends it."""
+    """Frames in the order of showing; packets that cannot be decoded give no frame, and a broken end is ignored."""
     import av
 
-    packets = iter(packets)
-    while True:
-        try:
-            packet = next(packets)
-        except (StopIteration, av.FFmpegError):
-            return
-        try:
-            frames = packet.decode()
-        except av.FFmpegError:
-            continue
-        yield from frames
+    with contextlib.suppress(av.FFmpegError):  # a broken end
+        for packet in packets:
+            try:
+                frames = packet.decode()
+            except av.FFmpegError:
+                continue
+            yield from frames
+
+
+@dataclass(frozen=True)
+class FrameTimes:
+    """When frames are shown.
+
+    Attributes:
+        shown: int64[frame_count], rising, in units of the stream's time base. None where the file has no times that
+            can be trusted: then the index of a frame is its rank in the decoder's output, and decoding begins at the
+            start.
+        keys: int64[k], indices of the frames at which decoding can begin, rising; empty where `shown` is None.
+        frame_count: How many frames the file holds.
+    """
+
+    shown: NDArray[np.int64] | None
+    keys: NDArray[np.int64]
+    frame_count: int
+
+
+def read_times(video: VideoBytes) -> FrameTimes:
+    """Read the packets of the video stream once, and decode a few frames to check the times."""
+    import av
+
+    times: list[int] = []
+    keys: list[int] = []
+    packets = 0
+    with video.opened() as (container, stream):
+        stored = not _WITH_TIMES.isdisjoint(container.format.name.split(","))
+        with contextlib.suppress(av.FFmpegError):  # a broken end: the frames before it count
+            for packet in container.demux(stream):
+                if packet.size == 0 or packet.is_discard:  # the end, or before the start of an edited recording
+                    continue
+                packets += 1
+                if packet.pts is not None:
+                    times.append(packet.pts)
+                    if packet.is_keyframe:
+                        keys.append(packet.pts)
+    with video.opened() as (container, stream):
+        tried = [frame.pts for frame in islice(decoded(container.demux(stream)), _TRIED_FRAMES)]
+    first = [time for time in tried if time is not None]
+    shown = np.unique(np.array(times, np.int64))
+    # Where every frame is a key frame, the orders of storage and of showing are the same.
+    trusted = len(shown) == packets and (stored or len(keys) == packets) and 0 < len(first) == len(tried)
+    if not trusted or not np.isin(first, shown).all() or (np.diff(first) <= 0).any():
+        return FrameTimes(None, np.empty(0, np.int64), packets)
+    # A recording cut out of a longer one may begin with frames that refer to others before the cut; they are not shown.
+    shown = shown[shown >= first[0]]
+    begins = np.unique(np.array(keys, np.int64))
+    return FrameTimes(shown, np.searchsorted(shown, begins[begins >= first[0]]), len(shown))

@@ -1,4 +1,4 @@
-"""What of a frame is shown to people: the endoscope's view, without what is written and inset around it."""
+"""Masks: the endoscope's view stays, the text and insets around it become black."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,23 +13,24 @@ from polypcount.video.frames import Image
 Rectangle = tuple[int, int, int, int]
 View = NDArray[np.bool_]
 
-_SIDE = 256  # pixels of the longer side of the reduced picture that the view is looked for in
-_CONTRAST = 8  # grey levels by which the view is brighter than its border, whose noise is half of that
-_DARKEST = 2  # per cent of a picture that are border where it has one worth a mask
-_BLACK = 32  # grey level that no border is above
-_LINE, _STROKE = 3, 9  # pixels of the reduced picture; what is thinner is a line, or no view in any case: letters
-_MARGIN = 0.01  # of the longer side, kept around what was found
-_SMALLEST, _LARGEST = 0.1, 0.98  # share of the picture that a view has
-_STRAY = 0.25  # fewer frames than this, of all, may be bright all over and yet not count
+_SIDE = 256  # pixels of the longer side of the reduced image in which the view is searched
+_CONTRAST = 8  # grey levels by which the view is brighter than its border; the border's noise is half of that
+_DARKEST = 2  # per cent of an image that the border must have to be masked
+_BLACK = 32  # the brightest grey level of a border
+_LINE, _STROKE = 3, 9  # pixels of the reduced image: thinner parts are lines or letters
+_MARGIN = 0.01  # of the longer side, kept around the view
+_SMALLEST, _LARGEST = 0.1, 0.98  # share of the image that a view has
+_STRAY = 0.25  # a smaller share of frames that are bright all over is ignored
 
 
 @dataclass(frozen=True, eq=False)
 class FrameMask:
     """What is blackened in every frame of a recording.
 
-    rectangles: (x, y, width, height) of each in pixels.
-    view: bool[height, width], True inside the endoscope's view, all else is black; None for no such border. It is
-        scaled to a frame of another size.
+    Attributes:
+        rectangles: (x, y, width, height) of each in pixels.
+        view: bool[height, width], True inside the endoscope's view; all else becomes black. It is scaled to frames of
+            another size. None masks no border.
     """
 
     rectangles: tuple[Rectangle, ...] = ()
@@ -69,16 +70,24 @@ def parse_rectangle(text: str) -> Rectangle:
 
 
 def find_view(frames: Iterable[Image]) -> View | None:
-    """The endoscope's view in frames uint8[height, width, 3] of one recording, some eight: bool[height, width].
+    """Find the endoscope's view in a recording.
 
-    It is what is brighter than the border in any of the frames, without what is thin (text): the convex hull of the
-    largest part, and a little more. So insets go too, unless they touch the view; a part at least half as large as the
-    largest is a second view. None where the view fills the picture, or nothing was found.
+    Pixels that are brighter than the border in any of the frames are kept, without thin parts (text). The view is the
+    convex hull of their largest part, with a small margin. So insets are masked too, unless they touch the view. A part
+    at least half as
+    large as the largest is a second view.
+
+    Args:
+        frames: About eight frames of the recording, uint8[height, width, 3].
+
+    Returns:
+        bool[height, width]; None where the view fills the image, or none is found.
     """
     from scipy import ndimage
 
     level, (height, width) = _levels(frames)
-    # A dark lumen is filled before anything but lines is taken away, or it could leave a thin rim of the view.
+    # A dark lumen is filled before letters are removed. Otherwise a thin rim of the view around it would be removed
+    # too.
     bright = ndimage.binary_fill_holes(_without_thin(level > _border(level), _LINE))
     parts, _ = ndimage.label(_without_thin(bright, _STROKE))
     sizes = np.bincount(parts.ravel(), minlength=2)[1:]
@@ -89,48 +98,48 @@ def find_view(frames: Iterable[Image]) -> View | None:
 
 
 def _levels(frames: Iterable[Image]) -> tuple[NDArray[np.uint8], tuple[int, int]]:
-    """The brightest that each place of the reduced picture is in any frame; and the size of the first frame."""
+    """The highest level of each pixel of the reduced image in any frame; and height and width of the first frame."""
     size = (0, 0)
     levels: list[NDArray[np.uint8]] = []
     for frame in frames:
         if not levels:
             size = (frame.shape[0], frame.shape[1])
             rows, columns = (max(1, round(side * min(1, _SIDE / max(size)))) for side in size)
-        reduced = frame.take(_places(rows, frame.shape[0]), axis=0).take(_places(columns, frame.shape[1]), axis=1)
+        reduced = frame.take(_nearest(rows, frame.shape[0]), axis=0).take(_nearest(columns, frame.shape[1]), axis=1)
         levels.append(reduced.max(axis=2))
     if not levels:
         return np.zeros((1, 1), np.uint8), size
     stack = np.stack(levels)
-    # A menu or a test picture is bright all over, and would hide the border that nearly all other frames have.
+    # A menu or a test image is bright all over, and would hide the border that nearly all other frames have.
     full = (stack > _border(np.median(stack, axis=0))).mean(axis=(1, 2)) > _LARGEST
     return stack[~full if full.mean() < _STRAY else slice(None)].max(axis=0), size
 
 
 def _without_thin(bright: View, thickness: int) -> View:
-    """The same without what is less than so many pixels thick."""
+    """Remove parts that are less than `thickness` pixels thick."""
     from scipy import ndimage
 
-    # At the edge of the picture the view is cut off, not thin: what lies beyond is taken to be like the edge.
+    # At the edge of the image the view is cut off, not thin: the outside counts as equal to the edge.
     thick = ndimage.minimum_filter(bright.astype(np.uint8), thickness, mode="nearest")
     return np.asarray(ndimage.maximum_filter(thick, thickness, mode="nearest"), bool)
 
 
 def _border(level: NDArray[Any]) -> float:
-    """What is brighter than this is not border."""
+    """The highest level of the border."""
     return min(float(np.percentile(level, _DARKEST)), _BLACK) + _CONTRAST
 
 
 def _hull(part: View, height: int, width: int) -> View:
-    """The convex hull of a part of the reduced picture, with a margin, in the whole picture: bool[height, width]."""
+    """The convex hull of a part of the reduced image, with a margin, in the whole image: bool[height, width]."""
     from scipy.spatial import ConvexHull
 
     y = np.flatnonzero(part.any(axis=1))
     left, right = part[y].argmax(axis=1), part.shape[1] - part[y, ::-1].argmax(axis=1)
     corners = np.concatenate([np.stack([x, y + below], axis=1) for x in (left, right) for below in (0, 1)])
-    # For each side of the hull, a x + b y + c <= 0 inside, in pixels, where (a, b) has the length 1.
+    # Inside each side of the hull a x + b y + c <= 0, in pixels; (a, b) has the length 1.
     a, b, c = ConvexHull(corners * [width / part.shape[1], height / part.shape[0]]).equations.T
     c = c - _MARGIN * max(height, width)
-    # So the inside of each row of pixels goes from the last bound on its left to the first on its right.
+    # So in each row of pixels, the inside lies between the last bound on the left and the first on the right.
     rest = b * (np.arange(height)[:, None] + 0.5) + c
     upright = np.abs(a) > 1e-9
     bound = -rest / np.where(upright, a, 1)
@@ -145,9 +154,9 @@ def _scaled(view: View, height: int, width: int) -> View:
     """The view at another size, by nearest neighbour."""
     if view.shape == (height, width):
         return view
-    return view[_places(height, view.shape[0])[:, None], _places(width, view.shape[1])]
+    return view[_nearest(height, view.shape[0])[:, None], _nearest(width, view.shape[1])]
 
 
-def _places(wanted: int, there: int) -> NDArray[np.intp]:
-    """Which of `there` pixels in a row lie at the middles of `wanted` ones."""
-    return ((np.arange(wanted) + 0.5) * (there / wanted)).astype(np.intp)
+def _nearest(count: int, pixels: int) -> NDArray[np.intp]:
+    """The index of the nearest pixel for each of `count` pixels, when a row of `pixels` is resampled."""
+    return ((np.arange(count) + 0.5) * (pixels / count)).astype(np.intp)

@@ -1,0 +1,162 @@
+"""Operating points for counting, chosen on recordings with known polyps.
+
+The vectors are those that `count` computes: `embed` looks at the same boxes of a tracklet, and time is a share of the
+same duration. So a point is chosen on the same kind of data that it is used for.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polypcount.clustering import METHODS, Grid, Method, OperatingPoint, ProbabilityLinkage, fit_pair_probability
+from polypcount.clustering.base import completed
+from polypcount.clustering.grid import ALPHAS, GAMMAS, PREFERENCES, steps
+from polypcount.corpus import Embeddings, Provenance
+from polypcount.counting.tracklets import least_boxes
+from polypcount.errors import DataError
+from polypcount.evaluation.pairs import SweepCounts
+from polypcount.evaluation.sweeps import sweep_videos
+from polypcount.evaluation.videos import StudyVideo, study_videos
+
+_FEWEST_VIDEOS = 10
+_THRESHOLDS = steps(0.005, 0.995, 0.005)
+# The values that are searched for each method; the last parameter decides how much is joined.
+GRIDS: dict[str, dict[str, tuple[float, ...]]] = {
+    ProbabilityLinkage.name: {"threshold": _THRESHOLDS},
+    "threshold": {"threshold": _THRESHOLDS},
+    "agglomerative": {"threshold": _THRESHOLDS},
+    "temporal-agglomerative": {"gamma": GAMMAS["coarse"], "alpha": ALPHAS["coarse"], "threshold": _THRESHOLDS},
+    "ap": {"preference": PREFERENCES["fine"]},
+    "temporal-ap": {"gamma": GAMMAS["coarse"], "alpha": ALPHAS["coarse"], "preference": PREFERENCES["fine"]},
+}
+DEFAULT_METHOD = ProbabilityLinkage.name
+
+
+def calibrate(
+    sets: Sequence[Embeddings],
+    selected_on: str,
+    *,
+    methods: Sequence[str] = tuple(GRIDS),
+    level: float = 0.9,
+    most_fpr: float = 0.1,
+    threads: int | None = None,
+) -> dict[str, OperatingPoint]:
+    """Choose an operating point for each method.
+
+    Only parameters whose mean FPR is at most `most_fpr` are eligible. The best ones have the lowest mean error over
+    recordings. The error is abs(groups - polyps), and each set of embeddings has the same weight. Ties go to the lowest
+    FPR. Then the last parameter of the grid is varied: the right value for a recording has the smallest error. Ties go
+    to the value nearest to the chosen one. For a new recording of the same kind, all these values are equally good.
+
+    Args:
+        sets: Embeddings of one encoder, made by `embed` with the boxes that `count` looks at, with known polyps.
+        selected_on: What these recordings are, in words.
+        methods: Names of methods; see `GRIDS`.
+        level: Level of the intervals, such as 0.9.
+        most_fpr: Highest mean FPR of a point.
+        threads: One for each core by default.
+
+    Raises:
+        DataError: The embeddings are of several encoders or of other boxes, or there are too few recordings.
+    """
+    if len({one.encoder for one in sets}) > 1:
+        raise DataError("vectors of different encoders cannot share an operating point; embed all with the same one")
+    videos: list[StudyVideo] = []
+    weights: list[float] = []
+    for embeddings in sets:
+        _refuse_other_boxes(embeddings.provenance)
+        of_set = [video for video in _counted_videos(embeddings) if video.polyps]
+        videos += of_set
+        weights += [1 / max(len(of_set), 1)] * len(of_set)
+    if len(videos) < _FEWEST_VIDEOS:
+        raise DataError(f"an operating point needs at least {_FEWEST_VIDEOS} recordings, found {len(videos)}")
+    share = np.array(weights) / sum(weights)
+    return {
+        name: _chosen(_method(name, videos), GRIDS[name], videos, share, selected_on, level, most_fpr, threads)
+        for name in methods
+    }
+
+
+def _counted_videos(embeddings: Embeddings) -> list[StudyVideo]:
+    """The videos, with the tracklets that `count` counts by default."""
+    return [
+        study_video
+        for video in embeddings.videos
+        for study_video in study_videos(
+            embeddings.select(videos=[video.id]).long_enough(least_boxes(video.frame_count)), cannot_link=True
+        )
+    ]
+
+
+def _refuse_other_boxes(provenance: Provenance) -> None:
+    """Raise unless the vectors are of the boxes that `count` looks at."""
+    if provenance.made_by == "embed" and provenance.parameters.get("looked_at") != "count":
+        raise DataError("the vectors are of other boxes than those that count looks at; embed without a stride")
+    for parent in provenance.parents:
+        _refuse_other_boxes(parent)
+
+
+def _method(name: str, videos: Sequence[StudyVideo]) -> Method:
+    if name != ProbabilityLinkage.name:
+        return METHODS[name]()
+    fitted = fit_pair_probability([video.tracklets for video in videos], [video.truth for video in videos])
+    return ProbabilityLinkage(intercept=fitted.intercept, looks=fitted.looks, time=fitted.time)
+
+
+def _chosen(
+    method: Method,
+    axes: Mapping[str, tuple[float, ...]],
+    videos: Sequence[StudyVideo],
+    share: NDArray[np.float64],
+    selected_on: str,
+    level: float,
+    most_fpr: float,
+    threads: int | None,
+) -> OperatingPoint:
+    points = completed(method, Grid(axes))
+    counts = [sweep.counts for sweep in sweep_videos(method, videos, points, threads=threads)]
+    errors = np.array([abs(one.groups - video.polyps) for one, video in zip(counts, videos, strict=True)], np.float64)
+    fpr = _mean_fpr(counts)
+    cost = np.where(fpr <= most_fpr, share @ errors, np.inf)
+    if not np.isfinite(cost).any():
+        raise DataError(f"{method.name}: no point of the grid has a mean FPR of at most {most_fpr}")
+    best = int(np.lexsort((fpr, np.round(cost, 12)))[0])
+    parameters, varied = points.point(best), list(points.axes)[-1]
+    values = np.array(points.axes[varied])
+    block = slice(best - best % len(values), best - best % len(values) + len(values))
+    right = [_right_value(values, row[block], parameters[varied]) for row in errors]
+    settings = {name: value for name, value in method.get_params().items() if name not in points.axes}
+    return OperatingPoint(
+        method=method.name,
+        parameters={**settings, **parameters},
+        cannot_link=True,
+        varied=varied,
+        values=tuple(sorted(right)),
+        level=level,
+        selected_on=selected_on,
+        measured={
+            "selection_procedures": float(len(videos)),
+            "selection_mean_absolute_error": float(share @ errors[:, best]),
+            "selection_exact": float(share @ (errors[:, best] == 0)),
+            "selection_fpr": float(fpr[best]),
+        },
+    )
+
+
+def _mean_fpr(counts: Sequence[SweepCounts]) -> NDArray[np.float64]:
+    """Mean FPR over the videos that have two polyps, float64[points]."""
+    rates = [
+        one.false_positive / (one.false_positive + one.true_negative)
+        for one in counts
+        if (one.false_positive[0] + one.true_negative[0]) > 0
+    ]
+    if not rates:
+        raise DataError("no recording has two polyps, so it cannot be measured how much may be joined")
+    return np.asarray(np.mean(rates, axis=0))
+
+
+def _right_value(values: NDArray[np.float64], errors: NDArray[np.float64], chosen: float) -> float:
+    """The value with the smallest error; of equals, the one nearest to the chosen value."""
+    least = values[errors == errors.min()]
+    return float(least[np.argmin(abs(least - chosen))])

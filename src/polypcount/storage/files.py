@@ -1,0 +1,115 @@
+"""Files that are there whole or not at all, and JSON files from any source."""
+
+import contextlib
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from polypcount.errors import FileError, first_line
+
+LARGEST_JSON_BYTES = 1 << 28
+LARGEST_TEXT_BYTES = 1 << 30
+
+
+@contextlib.contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Give a temporary name to write to; when the block ends without an error, that file replaces `path` in one step.
+
+    Missing parent folders are made. If anything fails, or the process is killed, the old file at `path` stays.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = hidden_name(path)
+    try:
+        yield unfinished
+        flush(unfinished)
+        unfinished.replace(path)
+        flush(path.parent)
+    finally:
+        with contextlib.suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+
+
+def hidden_name(path: Path) -> Path:
+    """A new hidden name beside a path, for what is not finished."""
+    return path.with_name(f".{path.name[:50]}.{secrets.token_hex(4)}")
+
+
+def flush(path: Path) -> None:
+    """Wait until a file or folder has reached the disk, where the system supports that."""
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except PermissionError:  # a folder on Windows
+        return
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a UTF-8 text file, whole. Half characters, as in file names that are not valid text, are escaped."""
+    with whole_file(path) as unfinished:
+        unfinished.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
+
+
+def write_json(path: Path, values: Any, indent: int = 1) -> None:
+    """Write a JSON file, whole. NaN and infinity are refused: undefined is None."""
+    write_text(path, json.dumps(values, indent=indent, allow_nan=False) + "\n")
+
+
+def read_bytes(path: Path, largest: int = LARGEST_TEXT_BYTES) -> bytes:
+    """Read a whole file of at most `largest` bytes.
+
+    Raises:
+        FileError: The file is missing, not a regular file, unreadable or too large.
+    """
+    try:
+        if not os.path.isfile(path):
+            raise FileError(f"{path} {'is not a file' if os.path.exists(path) else 'does not exist'}")
+        with path.open("rb") as file:
+            data = file.read(largest + 1)
+    except OSError as problem:
+        raise FileError(f"{path} cannot be read: {first_line(problem)}") from problem
+    if len(data) > largest:
+        raise FileError(f"{path} is too large: at most {largest:,} bytes were expected")
+    return data
+
+
+def read_text(path: Path, largest: int = LARGEST_TEXT_BYTES) -> str:
+    """Read a UTF-8 text file, with or without a byte order mark, of at most `largest` bytes.
+
+    Raises:
+        FileError: As `read_bytes`, or the file is not UTF-8 text.
+    """
+    try:
+        return read_bytes(path, largest).decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        raise FileError(f"{path} is not UTF-8 text: byte {problem.start} cannot be read") from None
+
+
+def read_json(path: Path, largest: int = LARGEST_JSON_BYTES) -> Any:
+    """Read a JSON file of at most `largest` bytes.
+
+    Raises:
+        FileError: As `read_bytes`, or the file is not valid JSON (NaN and infinity are not).
+    """
+    return parse_json(read_bytes(path, largest), str(path))
+
+
+def parse_json(text: str | bytes, where: str) -> Any:
+    """Parse JSON text; an error begins with `where`, such as a file name.
+
+    Raises:
+        FileError: The text is not valid JSON (NaN and infinity are not).
+    """
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as problem:
+        raise FileError(f"{where} is not valid JSON: {problem}") from problem
+
+
+def _refuse_constant(text: str) -> None:
+    raise ValueError(f"{text} is not a JSON number")
