@@ -123,7 +123,7 @@ def test_a_detector_finds_the_boxes(tmp_path: Path, polypcount: Run) -> None:
         (("--boxes", "{boxes}", "--histology", "{boxes}"), "--histology is for a summary of several recordings"),
         (("--boxes", "{boxes}", "--detector-set", "size=640x640"), "--detector-set is for a --detector"),
         (("--boxes", "{boxes}", "--boxes-dir", "x"), "one of --boxes"),
-        (("--boxes-dir", "{boxes}"), "is not a folder; it was given as --boxes-dir"),
+        (("--boxes-dir", "{boxes}"), "--boxes-dir"),
         (("--detector", "{boxes}", "--detector-set", "size=big"), "--detector-set: size must be WIDTHxHEIGHT"),
         (("--boxes", "{boxes}", "--format", "cocoa"), "there is no format 'cocoa'"),
         (("--boxes", "{boxes}", "--fps", "0"), "fps"),
@@ -131,6 +131,7 @@ def test_a_detector_finds_the_boxes(tmp_path: Path, polypcount: Run) -> None:
         (("--boxes", "{boxes}", "--min-polyps", "3", "--max-polyps", "2"), "--min-polyps 3"),
         (("--boxes", "{boxes}", "--polyps", "3", "--max-polyps", "4"), "--polyps"),
         (("--boxes", "{boxes}", "--engine", "abacus"), "abacus"),
+        (("--boxes", "{boxes}", "--out", "{boxes}/below"), "below"),
     ],
 )
 def test_what_is_wrong_is_one_line_and_leaves_nothing(

@@ -143,6 +143,7 @@ def test_of_a_corpus_with_several_videos_one_is_named(tmp_path: Path, polypcount
     asked = ("count", tmp_path / "corpus", "--detector", detector, "--out", tmp_path / "found")
     assert "--only" in polypcount(*asked).stderr
     assert polypcount(*asked, "--only", "two").returncode == 0
+    assert read_count(tmp_path / "found")["video"]["id"] == "two"
 
 
 def test_two_recordings_of_one_name_are_told_apart_or_refused(tmp_path: Path, polypcount: Run) -> None:

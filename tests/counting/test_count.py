@@ -8,6 +8,7 @@ import pytest
 import simplejpeg  # type: ignore[import-untyped, unused-ignore]
 
 import polypcount as pc
+from polypcount.corpus import Boxes
 from polypcount.counting import CountReport, CountSettings, open_recording, operating_point, write_operating_points
 from polypcount.counting.count import mask_remark
 from polypcount.encoder import Encoder, bundled_folder, load_encoder
@@ -306,6 +307,33 @@ def test_what_cannot_be_counted_says_why(tmp_path: Path) -> None:
     counter.update(4, frame_at(4), [[0, 0, 5, 5]], track=[7])  # no boxes before, so tracks may begin now
     with pytest.raises(DataError, match="all boxes, or of none"):
         counter.update(5, frame_at(5), [[0, 0, 5, 5]])
+
+
+def test_what_is_too_short_is_told() -> None:
+    report = silent(recording(), boxes(tracks=True), min_frames=30)
+    (remark,) = [remark for remark in report.remarks if "not counted" in remark]
+    assert remark.startswith("1 of 5 tracklets, with 6% of the boxes")
+    none = silent(recording(), boxes(tracks=True), min_frames=60)
+    assert none.count == 0
+    assert any(remark.startswith("Much was left out: 5 of 5") for remark in none.remarks)
+
+
+def test_scores_that_begin_no_track_are_told() -> None:
+    table = boxes()
+    low = type(table)(table.video, table.frame, table.xyxy, np.full(len(table), 0.31, np.float32))
+    report = silent(recording(), low)
+    assert report.count == 0
+    assert any("0.5" in remark and "0.31" in remark for remark in report.remarks)
+    percent = type(table)(table.video, table.frame, table.xyxy, np.full(len(table), 87, np.float32))
+    with pytest.raises(DataError, match=r"from 0 to 1.*found 87"):
+        silent(recording(), percent)
+
+
+def test_a_frame_with_thousands_of_boxes_is_named() -> None:
+    count = 1001
+    many = Boxes(np.zeros(count, np.int32), np.full(count, 7), np.tile([10, 10, 60, 60], (count, 1)))
+    with pytest.raises(DataError, match="frame 7 has 1,001 boxes"):
+        silent(recording(), many)
 
 
 def test_boxes_without_a_track_among_others_are_told() -> None:

@@ -20,6 +20,13 @@ def test_a_recording_keeps_its_pseudonym(tmp_path: Path) -> None:
     assert again.of("/data/c.mp4") not in (one, other)
 
 
+def test_only_the_owner_can_read_the_key(tmp_path: Path) -> None:
+    path = tmp_path / "key.csv"
+    for _ in range(2):  # new, and replaced
+        Pseudonyms({"a": "b"}).save(path)
+        assert path.stat().st_mode & 0o777 == 0o600
+
+
 def test_they_tell_nothing_and_differ_each_time() -> None:
     assert Pseudonyms().of("a") != Pseudonyms().of("a")
 

@@ -1,6 +1,8 @@
 """DICOM: video streams inside it, and images one after the other."""
 
 import builtins
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,15 @@ from pydicom.encaps import encapsulate  # noqa: E402
 from pydicom.uid import UID, ExplicitVRLittleEndian, JPEGBaseline8Bit, generate_uid  # noqa: E402
 
 H264 = UID("1.2.840.10008.1.2.4.102")
+
+
+def test_a_damaged_header_prints_nothing(tmp_path: Path) -> None:
+    pixels = np.zeros((2, HEIGHT, WIDTH, 3), np.uint8).tobytes()
+    path = write_dicom(tmp_path / "a.dcm", pixels, ExplicitVRLittleEndian, 2, CineRate="30")
+    path.write_bytes(path.read_bytes().replace(b"IS\x02\x0030", b"IS\x02\x00Jo"))  # a piece of somebody's name
+    script = "import sys; from polypcount.video import open_source; print(open_source(sys.argv[1]).fps)"
+    done = subprocess.run([sys.executable, "-c", script, path], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("None\n", "")
 
 
 def write_dicom(path: Path, pixels: bytes, syntax: UID, frames: int, **elements: Any) -> Path:

@@ -114,6 +114,7 @@ def count(
 
     Several recordings get a report each, and a summary. One that cannot be counted does not stop the others.
     """
+    from polypcount.corpus import is_corpus
     from polypcount.counting import CountSettings, operating_point
     from polypcount.detection import load_detector
     from polypcount.encoder import load_encoder
@@ -129,6 +130,8 @@ def count(
         raise DataError("--detector-set is for a --detector")
     if boxes is not None and several:
         raise DataError("--boxes are of one recording; for several, give --boxes-dir")
+    if boxes_dir is not None and not boxes_dir.is_dir():
+        raise DataError(f"--boxes-dir: {boxes_dir} is not a folder")
     if histology is not None and not several:
         raise DataError("--histology is for a summary of several recordings")
     if polyps is not None and (min_polyps is not None or max_polyps is not None):
@@ -156,7 +159,9 @@ def count(
     formats = _formats(export)
     resected = None if histology is None else read_histology(histology)
     named = name_recordings(sources, pseudonyms, by_name=boxes_dir is not None or histology is not None)
-    folder = out or Path("polyp-counts" if several else f"{named[sources[0]]}-count")
+    if only is not None and pseudonyms is None and not several and is_corpus(sources[0]):
+        named = {sources[0]: only}
+    folder = out or Path("polyp-counts" if several else f"{named[sources[0]].replace(os.sep, '_')}-count")
     for name in named.values():
         refuse_unsuitable_report(folder / name if several else folder, force=force)
     if several:

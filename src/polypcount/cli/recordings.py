@@ -46,8 +46,6 @@ def boxes_for(source: Path, folder: Path) -> Path:
     from polypcount.errors import FileError
 
     name, itself = name_of(source), os.path.abspath(source)
-    if not folder.is_dir():
-        raise FileError(f"{folder} is not a folder; it was given as --boxes-dir")
     entries = sorted(entry for entry in folder.iterdir() if name in (entry.stem, entry.name))
     candidates = [entry for entry in entries if os.path.abspath(entry) != itself]
     if len(candidates) != 1:

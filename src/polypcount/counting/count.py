@@ -2,14 +2,14 @@
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 
 from polypcount.corpus import Boxes, Corpus
 from polypcount.counting.assemble import assemble, describe
 from polypcount.counting.decide import Decision, decide
-from polypcount.counting.evidence import Evidence, EvidenceCollector, look_at, rows_of_boxes, together_rows
+from polypcount.counting.evidence import EvidenceCollector, look_at, rows_of_boxes, together_rows
 from polypcount.counting.operating_points import operating_point
 from polypcount.counting.recording import Recording, find_mask, open_recording
 from polypcount.counting.result import CountReport
@@ -22,6 +22,7 @@ from polypcount.progress import Progress, no_progress
 from polypcount.tracking import duration_frames
 from polypcount.video import FrameMask
 
+_MUCH = 1 / 3  # share of the boxes that is worth a warning
 UNKNOWN_RATE = "The frame rate is not known, so times are given in frames."
 
 
@@ -77,7 +78,7 @@ def count(
         tracklet=rows_of_boxes(evidence, tracked.tracklets.label, tracked.boxes.frame),
         left_out=len(tracked.tracklets) - len({one.number for one in evidence}),
         seconds=clock.seconds,
-        remarks=_remarks(recording, tracked, evidence, decision, mask, settings),
+        remarks=_remarks(recording, tracked, decision, mask, settings),
         mask=mask,
     )
 
@@ -136,21 +137,38 @@ def _parameters(tracked: TrackedBoxes, settings: CountSettings, detector: object
     return parameters
 
 
+def _left_out(tracked: TrackedBoxes) -> list[str]:
+    """How much was too short to be counted."""
+    short = tracked.tracklets.box_count < tracked.min_frames
+    if not short.any():
+        return []
+    share = float(tracked.tracklets.box_count[short].sum() / tracked.tracklets.box_count.sum())
+    warning = "Much was left out: " if share > _MUCH else ""
+    return [
+        f"{warning}{int(short.sum())} of {len(short)} tracklets, with {share:.0%} of the boxes, have fewer than "
+        f"{tracked.min_frames} boxes and were not counted."
+    ]
+
+
 def _remarks(
     recording: Recording,
     tracked: TrackedBoxes,
-    evidence: Sequence[Evidence],
     decision: Decision,
     mask: FrameMask | None,
     settings: CountSettings,
 ) -> tuple[str, ...]:
     """The remarks of the report: what a reader should know."""
     boxes, remarks = tracked.boxes, []
+    ownerless = int((tracked.tracklets.label < 0).sum())
     if not len(boxes):
         remarks.append("There are no boxes, so there is nothing to count.")
-    elif not evidence:
-        remarks.append(f"None of {len(tracked.tracklets)} tracklets has {tracked.min_frames} boxes or more.")
-    ownerless = int((tracked.tracklets.label < 0).sum())
+    elif tracked.tracked and ownerless == len(boxes):
+        remarks.append(
+            f"No box has the score of {settings.tracker.confidence:g} that begins a track, so nothing was counted; the "
+            f"highest score is {boxes.score.max():.2g}."
+        )
+    else:
+        remarks += _left_out(tracked)
     if tracked.tracked:
         remarks.append(
             f"The boxes came without tracks and were tracked; {ownerless:,} of {len(boxes):,} belong to no track."

@@ -20,6 +20,7 @@ from polypcount.video.opening import CropSource
 from polypcount.video.view_mask import find_view
 
 _FRAMES_FOR_VIEW = 8
+_MOST_BOXES_IN_A_FRAME = 1000  # far above anything real; without a limit, pairs of boxes could fill the memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,6 +181,12 @@ def _refuse_misfit(recording: Recording) -> None:
         )
     if video.width and video.height:
         refuse_outside(boxes, video.width, video.height, names)
+    frame, count = max(zip(*np.unique(boxes.frame, return_counts=True), strict=True), key=lambda entry: int(entry[1]))
+    if count > _MOST_BOXES_IN_A_FRAME:
+        raise DataError(
+            f"{names}: frame {frame} has {count:,} boxes, and at most {_MOST_BOXES_IN_A_FRAME:,} can be counted; give "
+            "the detector a higher confidence"
+        )
 
 
 def _find_view(recording: Recording) -> NDArray[np.bool_] | None:

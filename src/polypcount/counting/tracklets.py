@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from polypcount.corpus import Boxes, Tracklets, Video, tracklets_together
 from polypcount.counting.settings import CountSettings
+from polypcount.errors import DataError
 from polypcount.tracking import TrackRules, link_tracklets, track_boxes
 
 _MOST_NEEDED, _SHARE = 30, 30
@@ -47,6 +48,11 @@ def track(boxes: Boxes, video: Video, settings: CountSettings) -> TrackedBoxes:
     """Track boxes that came without tracks, and link all boxes to tracklets."""
     tracked = len(boxes) > 0 and not ((boxes.polyp >= 0) | (boxes.track >= 0)).any()
     if tracked:
+        if boxes.score.max() > 1:
+            raise DataError(
+                f"the scores of the boxes must be from 0 to 1 to be tracked, found {boxes.score.max():g}; divide "
+                "percentages by 100"
+            )
         boxes = track_boxes(boxes, [video.fps], settings.tracker)
     tracklets = link_tracklets(boxes, *link_rule(tracked, video.fps, settings.tracker))
     return TrackedBoxes(boxes, tracked, tracklets, settings.min_frames or least_boxes(video.frame_count))

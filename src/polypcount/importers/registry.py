@@ -204,16 +204,15 @@ def read_format(name: str, path: Path, options: Options, work: Work) -> Corpus:
 
 def write_boxes(corpus: Corpus, format: str, out: str | os.PathLike[str]) -> Path:
     """Write the boxes of a corpus in another program's format, to a new folder; returns the folder."""
-    chosen = _format(format)
-    if not chosen.writes:
-        able = ", ".join(item.name for item in FORMATS.values() if item.writes)
-        raise DataError(f"{format} cannot be written; these can: {able}")
+    writable = {item.name: item for item in FORMATS.values() if item.writes}
+    if format not in writable:
+        raise DataError(f"{format} cannot be written; these can: {', '.join(writable)}")
     folder = Path(out)
     if folder.exists():
         raise FileError(f"{folder} exists already; choose a new folder")
     try:
         with whole_folder(folder) as unfinished:
-            chosen.function("write")(corpus, unfinished)
+            writable[format].function("write")(corpus, unfinished)
     except OSError as problem:
         raise FileError(f"{folder} cannot be written: {first_line(problem)}") from problem
     return folder

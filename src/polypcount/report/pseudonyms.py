@@ -42,6 +42,6 @@ class Pseudonyms:
     def save(self, path: Path) -> None:
         """Write all of them."""
         try:
-            write_text(path, csv_text(_COLUMNS, [row[::-1] for row in self._by_recording.items()]))
+            write_text(path, csv_text(_COLUMNS, [row[::-1] for row in self._by_recording.items()]), private=True)
         except OSError as problem:
             raise FileError(f"{path} cannot be written: {first_line(problem)}") from None

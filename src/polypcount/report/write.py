@@ -7,6 +7,7 @@ boxes-coco/  boxes-mot/  ...    the boxes with the counted polyps, if asked for
 """
 
 import os
+import tempfile
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -56,6 +57,7 @@ def refuse_unsuitable_report(folder: str | os.PathLike[str], *, force: bool = Fa
         if path.is_symlink():
             raise FileError(f"{path} is a link; choose the folder that it points to, or a new one")
         if not path.exists():
+            _refuse_unwritable(path)
             return
         if not path.is_dir():
             raise FileError(f"{path} is a file; a report needs a folder")
@@ -66,6 +68,15 @@ def refuse_unsuitable_report(folder: str | os.PathLike[str], *, force: bool = Fa
         raise FileError(f"{path} cannot be read: {first_line(problem)}") from None
     if others:
         raise FileError(f"{path} holds {others}, which would be deleted; move it, or choose a new folder")
+
+
+def _refuse_unwritable(path: Path) -> None:
+    """Raise where the folder cannot be made."""
+    above = next(folder for folder in path.parents if folder.exists())
+    try:
+        tempfile.TemporaryDirectory(dir=above, prefix=".polypcount-").cleanup()
+    except OSError as problem:
+        raise FileError(f"{path} cannot be written: {above}: {first_line(problem)}") from None
 
 
 def _other_files(folder: Path) -> str:

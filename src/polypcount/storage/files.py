@@ -49,9 +49,17 @@ def flush(path: Path) -> None:
         os.close(handle)
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a UTF-8 text file, whole. Half characters, as in file names that are not valid text, are escaped."""
+def write_text(path: Path, text: str, *, private: bool = False) -> None:
+    """Write a UTF-8 text file, whole. Half characters, as in file names that are not valid text, are escaped.
+
+    Args:
+        path: The file.
+        text: Its content.
+        private: Whether only its owner may read it.
+    """
     with whole_file(path) as unfinished:
+        if private:
+            unfinished.touch(mode=0o600)
         unfinished.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
 
 

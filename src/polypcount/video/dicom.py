@@ -3,7 +3,9 @@
 import bisect
 import contextlib
 import io
+import logging
 import math
+import warnings
 from collections.abc import Iterator
 from itertools import accumulate
 from pathlib import Path
@@ -33,6 +35,7 @@ def open_dicom(path: Path, *, expected_frames: int = 0, threads: int = 0) -> Fra
         raise PolypcountError(
             f"{path} is a DICOM file; to read it, install pydicom: pip install 'polypcount[dicom]'"
         ) from None
+    _silence_pydicom()
     try:
         with path.open("rb") as file:
             header = pydicom.dcmread(file, stop_before_pixels=True)
@@ -116,6 +119,12 @@ class DicomImages:
             pixels = pixels.astype(np.uint16) * 255 // ((1 << bits) - 1)
         image = pixels.astype(np.uint8)
         return image if image.ndim == 3 else np.repeat(image[:, :, None], 3, axis=2)
+
+
+def _silence_pydicom() -> None:
+    """Keep pydicom from printing what it finds in a damaged header: it may be the name of a patient."""
+    warnings.filterwarnings("ignore", module=r"pydicom|polypcount\.video")
+    logging.getLogger("pydicom").setLevel(logging.CRITICAL + 1)
 
 
 def _fps(header: "Dataset") -> float | None:
