@@ -357,13 +357,9 @@ def compare_detection(out: Path, rounds: int) -> None:
     for _ in range(rounds):
         for way, runs in found.items():
             runs.append(run(way, out))
-        print(
-            "; ".join(
-                f"{way}: wall {runs[-1]['wall']:.1f} s, processor {runs[-1]['processor']:.1f} s"
-                for way, runs in found.items()
-            ),
-            flush=True,
-        )
+        last = {way: runs[-1] for way, runs in found.items()}
+        parts = (f"{way}: wall {one['wall']:.1f} s, processor {one['processor']:.1f} s" for way, one in last.items())
+        print("; ".join(parts), flush=True)
     print(f"with a detector, {DETECTOR_FRAMES:,} frames:")
     for way, runs in found.items():
         rate = spread([DETECTOR_FRAMES / each["wall"] for each in runs], 0)
