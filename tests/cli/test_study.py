@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from polypcount.corpus import Embeddings
+from polypcount.corpus import Embeddings, Provenance
 from polypcount.counting import read_operating_points
 from polypcount.encoder import bundled_folder, load_encoder
 from tests.conftest import Run
@@ -168,6 +168,9 @@ def test_a_point_for_counting_is_kept_beside_the_encoder(polypcount: Run, tmp_pa
     assert point.selected_on == "10 videos of own.parquet"
     assert len(point.values) == 10
     assert "temporal-ap" in kept.points
+    strided = dataclasses.replace(own, provenance=Provenance.now("embed", parameters={"looked_at": 4}))
+    late = polypcount("study", strided.save(tmp_path / "4.parquet"), "--out", tmp_path / "late", *asked)
+    assert (late.returncode, (tmp_path / "late").exists()) == (2, False)
     others = embedded(counts, seed=1).save(tmp_path / "others.parquet")
     refused = polypcount("study", others, "--out", tmp_path / "other", *asked)
     assert refused.returncode == 2

@@ -93,7 +93,7 @@ def study(
     refuse_unsuitable_study(out, force)
     vectors = Embeddings.load(embeddings)
     if for_counting is not None:
-        _refuse_other_encoder(for_counting, vectors)
+        _refuse_other_vectors(for_counting, vectors)
     to_draw = [] if no_draw else draw or None
     with_polyps = sorted({str(polyp.video) for polyp in vectors.polyps})
     for name in set(to_draw or ()) - set(with_polyps):
@@ -125,10 +125,12 @@ def study(
     typer.echo(f"{out}: study.json, tables (summary, videos, vectors), figures")
 
 
-def _refuse_other_encoder(folder: Path, vectors: "Embeddings") -> None:
+def _refuse_other_vectors(folder: Path, vectors: "Embeddings") -> None:
+    from polypcount.counting.calibration import refuse_other_boxes
     from polypcount.encoder import load_encoder
     from polypcount.errors import DataError
 
+    refuse_other_boxes(vectors.provenance)
     if load_encoder(folder, threads=1).fingerprint != vectors.encoder:
         raise DataError(f"--for-counting: the vectors are not of the encoder {folder}; embed the videos with it")
 

@@ -7,6 +7,7 @@ from polypcount.errors import DataError, PolypcountError
 # Settings of the library whose option has another name.
 _OPTIONS = {
     "boxes_format": "--format",
+    "for_counting": "polypcount study --for-counting",
     "video": "--only",
     "changes": "--set",
     "parameters": "--fix",

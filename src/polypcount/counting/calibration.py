@@ -65,7 +65,7 @@ def calibrate(
     videos: list[StudyVideo] = []
     weights: list[float] = []
     for embeddings in sets:
-        _refuse_other_boxes(embeddings.provenance)
+        refuse_other_boxes(embeddings.provenance)
         of_set = [video for video in _counted_videos(embeddings) if video.polyps]
         videos += of_set
         weights += [1 / max(len(of_set), 1)] * len(of_set)
@@ -89,12 +89,12 @@ def _counted_videos(embeddings: Embeddings) -> list[StudyVideo]:
     ]
 
 
-def _refuse_other_boxes(provenance: Provenance) -> None:
-    """Raise unless the vectors are of the boxes that `count` looks at."""
+def refuse_other_boxes(provenance: Provenance) -> None:
+    """Raise `DataError` unless vectors with this provenance are of the boxes that `count` looks at."""
     if provenance.made_by == "embed" and provenance.parameters.get("looked_at") != "count":
         raise DataError("the vectors are of other boxes than those that count looks at; embed without a stride")
     for parent in provenance.parents:
-        _refuse_other_boxes(parent)
+        refuse_other_boxes(parent)
 
 
 def _method(name: str, videos: Sequence[StudyVideo]) -> Method:

@@ -181,11 +181,12 @@ def _refuse_misfit(recording: Recording) -> None:
         )
     if video.width and video.height:
         refuse_outside(boxes, video.width, video.height, names)
-    frame, count = max(zip(*np.unique(boxes.frame, return_counts=True), strict=True), key=lambda entry: int(entry[1]))
-    if count > _MOST_BOXES_IN_A_FRAME:
+    frames, counts = np.unique(boxes.frame, return_counts=True)
+    fullest = int(np.argmax(counts))
+    if counts[fullest] > _MOST_BOXES_IN_A_FRAME:
         raise DataError(
-            f"{names}: frame {frame} has {count:,} boxes, and at most {_MOST_BOXES_IN_A_FRAME:,} can be counted; give "
-            "the detector a higher confidence"
+            f"{names}: frame {frames[fullest]} has {counts[fullest]:,} boxes; at most {_MOST_BOXES_IN_A_FRAME:,} can "
+            "be counted; give the detector a higher confidence"
         )
 
 
