@@ -32,7 +32,7 @@ from polypcount.clustering import OperatingPoint
 from polypcount.corpus import Boxes, Embeddings
 from polypcount.counting import calibrate, read_operating_points, write_operating_points
 from polypcount.counting.calibration import DEFAULT_METHOD
-from polypcount.counting.decide import group
+from polypcount.counting.decide import group, interval
 from polypcount.counting.evidence import Evidence, together_rows
 from polypcount.counting.jumps import jumps
 from polypcount.encoder import Encoder, bundled_folder, load_encoder
@@ -121,6 +121,8 @@ def judged(corpus: pc.Corpus, any_fpr: OperatingPoint) -> dict[str, Any]:
     ]
     together = together_rows(evidence, [(first, second) for first, second in report.embeddings.together.tolist()])
     points = {**read_operating_points(model.folder).points, ANY_FPR: any_fpr}
+    # Also where the report gives no interval, since the recording is not like those it was made on.
+    low, high = interval(report.repeated, report.count, points[DEFAULT_METHOD].level)
     duration = duration_frames(video.frame_count, video.fps)
     labels = {name: group(evidence, together, duration, point) for name, point in points.items() if evidence}
     labels[DEFAULT_METHOD] = np.array([one.polyp for one in report.tracklets], np.int32)
@@ -130,8 +132,8 @@ def judged(corpus: pc.Corpus, any_fpr: OperatingPoint) -> dict[str, Any]:
         "polyps": len(np.unique(truth)),
         "annotated": len(corpus.polyps),
         "tracklets": len(evidence),
-        "low": report.interval.low,
-        "high": report.interval.high,
+        "low": low,
+        "high": high,
         "methods": {name: scores(labels.get(name, truth), truth) for name in (*points, ALONE)},
     }
 

@@ -10,6 +10,7 @@ import pytest
 
 from polypcount.corpus import Boxes, Corpus, Video
 from polypcount.importers import write_boxes
+from polypcount.video import open_source
 from polypcount.video.write import write_video
 from tests.conftest import Run
 from tests.counting.recordings import FPS, FRAMES, HEIGHT, WIDTH, boxes, recording
@@ -34,7 +35,8 @@ def test_a_recording_is_counted_and_reported(case: tuple[Path, Path], tmp_path: 
     video, table = case
     done = polypcount("count", video, "--boxes", table, "--out", tmp_path / "out", "--export", "coco,mot", "--video")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("3 polyps (90% interval: ")
+    assert done.stdout.startswith("3 polyps (no interval) in 5 tracklets of case\n  No interval is given: ")
+    assert "lasts 8.8 s" in done.stdout
     assert "embed" in done.stdout
     out = tmp_path / "out"
     names = {"report.html", "count.json", "polyps.csv", "tracklets.csv", "boxes-coco", "boxes-mot", "annotated.mp4"}
@@ -47,7 +49,7 @@ def test_a_recording_is_counted_and_reported(case: tuple[Path, Path], tmp_path: 
         assert len(list(csv.DictReader(file))) == 3
     options = ("--polyps", 4, "--engine", "onnx", "--method", "threshold")
     given = polypcount("count", video, "--boxes", table, "--out", tmp_path / "given", *options)
-    assert given.stdout.startswith("4 polyps (90% interval: 4)")
+    assert given.stdout.startswith("4 polyps (no interval)")
     assert (
         json.loads((tmp_path / "given" / "count.json").read_text())["provenance"]["parameters"]["method"] == "threshold"
     )
@@ -100,7 +102,7 @@ def test_a_detector_finds_the_boxes(tmp_path: Path, polypcount: Run) -> None:
         "count", tmp_path / "bright.mp4", "--detector", model, "--out", tmp_path / "out", "--export", "mot"
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("1 polyp (90% interval: 1)")
+    assert done.stdout.startswith("1 polyp (no interval)")
     found = json.loads((tmp_path / "out" / "count.json").read_text())
     assert [(one["start_frame"], one["stop_frame"]) for one in found["tracklets"]] == [(10, 60)]
     no_detector = polypcount("count", tmp_path / "bright.mp4", "--detector", tmp_path / "bright.mp4")
@@ -131,7 +133,13 @@ def test_a_detector_finds_the_boxes(tmp_path: Path, polypcount: Run) -> None:
         (("--boxes", "{boxes}", "--min-polyps", "3", "--max-polyps", "2"), "--min-polyps 3"),
         (("--boxes", "{boxes}", "--polyps", "3", "--max-polyps", "4"), "--polyps"),
         (("--boxes", "{boxes}", "--engine", "abacus"), "abacus"),
-        (("--boxes", "{boxes}", "--out", "{boxes}/below"), "below"),
+        (("--boxes", "{boxes}", "--only", "case", "--only", "b"), "--only is given 2 times"),
+        (("--all",), "--all is for corpus folders"),
+        (("--boxes", "{boxes}", "--from", "half"), "90s, found 'half' (--from)"),
+        (("--boxes", "{boxes}", "--from", "0:05", "--to", "0:04"), "holds no frame"),
+        (("--boxes", "{boxes}", "--keep-polyps"), "name no polyps"),
+        (("--boxes", "{boxes}", "--ids", "track"), "no use for ids"),
+        (("--size", "64x64"), "size is a setting for a file of boxes"),
     ],
 )
 def test_what_is_wrong_is_one_line_and_leaves_nothing(
@@ -152,5 +160,76 @@ def test_no_boxes_are_no_polyps(case: tuple[Path, Path], tmp_path: Path, polypco
     (tmp_path / "none.json").write_text(json.dumps({"width": WIDTH, "height": HEIGHT, "frames": [[]] * FRAMES}))
     done = polypcount("count", video, "--boxes", tmp_path / "none.json", "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("0 polyps")
+    assert done.stdout.startswith("no polyps counted in 0 tracklets of case\n  There are no boxes")
     assert (tmp_path / "out" / "report.html").exists()
+
+
+def test_a_folder_that_cannot_be_written_is_found_before_the_work(
+    case: tuple[Path, Path], tmp_path: Path, polypcount: Run
+) -> None:
+    video, table = case
+    done = polypcount("count", video, "--boxes", table, "--out", table / "below")
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert "below" in done.stderr
+
+
+def test_boxes_beside_a_recording_are_found_and_said(
+    tmp_path: Path, polypcount: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    video, table = case_in(tmp_path, "case", boxes(tracks=True))
+    monkeypatch.chdir(tmp_path)
+    assert "comes without boxes" in polypcount("count", "case.mp4").stderr
+    shutil.move(table, "case.csv")
+    done = polypcount("count", "case.mp4", "-o", "out")
+    assert done.stdout.splitlines()[:2] == [
+        "boxes: case.csv, beside the recording",
+        "3 polyps (no interval) in 5 tracklets of case",
+    ]
+    (tmp_path / "case.json").write_text("{}")
+    two = polypcount("count", "case.mp4", "-o", "two")
+    assert (two.returncode, "case.csv and case.json are both beside" in two.stderr) == (2, True)
+    # In a folder of recordings, a second recording of the same name is no file of boxes.
+    (tmp_path / "case.json").unlink()
+    shutil.copy(video, "case.avi")
+    assert polypcount("count", "case.mp4", "--boxes-dir", ".", "-o", "three").returncode == 0
+
+
+def test_one_object_or_one_line_is_all_that_is_printed(
+    case: tuple[Path, Path], tmp_path: Path, polypcount: Run
+) -> None:
+    video, table = case
+    done = polypcount("count", video, "--boxes", table, "--out", tmp_path / "a", "--json")
+    values = json.loads(done.stdout)
+    assert values == {**json.loads((tmp_path / "a" / "count.json").read_text()), "folder": str(tmp_path / "a")}
+    assert (values["count"], done.stderr) == (3, "")
+    quiet = polypcount("count", video, "--boxes", table, "--out", tmp_path / "b", "--quiet")
+    assert (quiet.stdout, quiet.stderr) == ("3 polyps (no interval) in 5 tracklets of case\n", "")
+
+
+def test_every_video_of_a_corpus(tmp_path: Path, polypcount: Run) -> None:
+    table = boxes(tracks=True)
+    names = ("one", "../two", "..")
+    videos = tuple(Video(name, FRAMES, FPS, WIDTH, HEIGHT, str(recording())) for name in names)
+    Corpus(videos, table).save(tmp_path / "corpus")
+    which = polypcount("count", tmp_path / "corpus", "--out", tmp_path / "out")
+    assert which.stderr.endswith("say which one to take (--only, --all)\n")
+    done = polypcount("count", tmp_path / "corpus", "--all", "--out", tmp_path / "out", "--json")
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert [(row["name"], row["count"]) for row in summary["procedures"]] == [("one", 3), ("../two", 0), ("..", 0)]
+    folders = {entry.name for entry in (tmp_path / "out").iterdir() if entry.is_dir()}
+    assert folders == {"one", ".._two", "_.."}
+    assert {entry.name for entry in tmp_path.iterdir()} == {"corpus", "out"}
+
+
+def test_a_part_of_a_recording(case: tuple[Path, Path], tmp_path: Path, polypcount: Run) -> None:
+    video, table = case
+    for start, stop in (("0:02.4", "5.2s"), ("60", "130")):
+        out = tmp_path / start.replace(":", "-")
+        done = polypcount("count", video, "--boxes", table, "--from", start, "--to", stop, "--video", "--out", out)
+        assert done.returncode == 0, done.stderr
+        count = json.loads((out / "count.json").read_text())
+        assert [(one["start_frame"], one["stop_frame"]) for one in count["tracklets"]] == [(60, 100), (80, 120)]
+        assert "Only frames 60 to 129 of 220 were counted." in count["remarks"]
+        assert count["provenance"]["parameters"]["frames"] == [60, 130]
+        assert open_source(out / "annotated.mp4").frame_count == 70

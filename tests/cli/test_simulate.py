@@ -47,7 +47,9 @@ def test_videos(polypcount: Run, tmp_path: Path, capsys: pytest.CaptureFixture[s
     corpus = Corpus.load(out)
     (video,) = corpus.videos
     frames = f"{video.frame_count:,} frames"
-    assert re.fullmatch(rf"{re.escape(str(out))}: 1 .* polyps, \d+ boxes, {frames} at \d+ .*\n", done.stdout)
+    assert re.fullmatch(
+        rf"{re.escape(str(out))}: 1 .* polyps, \d+ boxes, {frames}, \d+ drawn in a second\n", done.stdout
+    )
     assert check(corpus).items == ()
     assert (video.width, video.height) == (96, 64)
     assert drawn(video, out / "pixels", 200) < 7

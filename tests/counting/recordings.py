@@ -8,7 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
+from polypcount.clustering import Scope
 from polypcount.corpus import Boxes, Corpus, Polyp, Video, concatenate
+from polypcount.counting.operating_points import POINTS_FILE, read_operating_points, write_operating_points
+from polypcount.encoder import Encoder, bundled_folder, load_encoder
 from polypcount.importers import FORMATS, write_boxes
 from polypcount.video.write import write_video
 
@@ -22,6 +25,20 @@ TRACKLETS: tuple[tuple[int, int, int, int, int], ...] = (
     (190, 200, 2, 60, 20),
 )
 SIDE = 48
+
+
+@functools.cache
+def encoder_for_any_recording() -> Encoder:
+    """The bundled encoder, with operating points that claim an interval for recordings of any length."""
+    folder = Path(tempfile.mkdtemp(prefix="polypcount-test-"))
+    for entry in bundled_folder().iterdir():
+        (folder / entry.name).symlink_to(entry)
+    points = read_operating_points(folder)
+    (folder / POINTS_FILE).unlink()
+    scope = Scope(tracklets=(1, 10_000), seconds=(0.0, 1e6))
+    widened = {name: point.model_copy(update={"scope": scope}) for name, point in points.points.items()}
+    write_operating_points(folder, widened, points.default)
+    return load_encoder(folder)
 
 
 @functools.cache

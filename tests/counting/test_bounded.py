@@ -97,4 +97,3 @@ def test_the_interval_says_what_it_means() -> None:
     assert "1 to 4" in interval_meaning(POINT, (1, 4))
     assert "at most 4" in interval_meaning(POINT, (0, 4))
     assert "not measured" in interval_meaning(POINT)
-    assert "90 %" not in interval_meaning(POINT, (3, 3), unmet=True)

@@ -122,7 +122,7 @@ def test_a_video_of_a_corpus_folder_is_chosen_by_its_id(tmp_path: Path) -> None:
     Corpus(videos, Boxes(table.video + 1, table.frame, table.xyxy, track=table.track)).save(tmp_path / "corpus")
     with pytest.raises(DataError, match=r"corpus has 2 videos \(one, two\)") as caught:
         read(tmp_path / "corpus")
-    assert caught.value.mend == ("video",)
+    assert caught.value.mend == ("video", "all")
     assert len(boxes_in(tmp_path / "corpus", None, video="one")) == 0
     assert same_boxes(boxes_in(tmp_path / "corpus", None, video="two"), table)
     # Boxes from elsewhere take the place of its own; the id chooses the recording, and the boxes if they have several.

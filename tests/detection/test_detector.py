@@ -172,7 +172,11 @@ def test_detections_of_a_video(tmp_path: Path) -> None:
     detector = load_detector(finder(tmp_path / "a.onnx", "yolo-classes", level=0.9))
     source = open_source(write_movie(tmp_path / "a.mp4", 40))
     told: list[tuple[int, int]] = []
-    seen = list(detections(source, detector, every=3, progress=lambda done, total: told.append((done, total))))
+    seen = list(
+        detections(
+            source, detector, range(0, source.frame_count, 3), progress=lambda done, total: told.append((done, total))
+        )
+    )
     assert [index for index, *_ in seen] == list(range(0, 40, 3))
     assert [number_of(image) for _, image, _, _ in seen] == list(range(0, 40, 3))
     assert told == [(done, 14) for done in range(1, 15)]
@@ -256,12 +260,6 @@ def test_leaving_early_ends_the_thread(tmp_path: Path) -> None:
         if index == 4:
             break
     assert running() == 0
-
-
-def test_every_is_at_least_one(tmp_path: Path) -> None:
-    detector = load_detector(finder(tmp_path / "a.onnx", "yolo-classes"))
-    with pytest.raises(DataError, match="every"):
-        list(detections(Blank(3), detector, every=0))
 
 
 def test_mask_of_pixels_and_other_inputs(tmp_path: Path) -> None:

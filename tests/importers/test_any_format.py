@@ -164,6 +164,7 @@ def test_text_files_of_frames_are_told_from_those_of_videos(tmp_path: Path) -> N
         ("boxes.json", b"{", "boxes.json is not valid JSON"),
         ("boxes.json", b"5", "an object with images and annotations"),
         ("boxes.json", b'{"images": []}', "annotations must be a list"),
+        ("boxes.json", b'{"patient": 5}', "format of the boxes is not clear"),
         ("boxes.csv", b"a,b\n1,2\n", "the header must have frame"),
         ("boxes.xml", b"<html></html>", "annotations"),
         ("boxes.xml", b"<annotation></annotation>", "a folder of XML files is expected"),

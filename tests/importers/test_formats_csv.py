@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from polypcount.errors import DataError
+from polypcount.importers.boxes.any_format import guess_format
 from tests.importers.format_cases import read, refused, rows, told
 
 XYXY = (10.0, 20.0, 40.0, 60.0)
@@ -39,6 +40,18 @@ def test_numbers_as_polyps_without_videos(tmp_path: Path) -> None:
     path = save(tmp_path, "frame,x1,y1,x2,y2,polyp\n0,10,20,30,40,7\n", "v.csv")
     assert rows(read("csv", path, box="xywh")) == [("v", 0, XYXY, 1.0, "v_7", -1)]
     assert rows(read("csv", path, box="xywh", video="w")) == [("w", 0, XYXY, 1.0, "w_7", -1)]
+
+
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_semicolons_and_tabs_of_spreadsheets(tmp_path: Path, separator: str) -> None:
+    lines = ("frame;x1;y1;x2;y2;score;polyp", "0;10;20;40;60,25;0,5;a,b", "1;10.5;20;40;60;;")
+    path = save(tmp_path, "\r\n".join(lines).replace(";", separator) + "\r\n")
+    corpus = read("csv", path)
+    assert rows(corpus) == [
+        ("case", 0, (10.0, 20.0, 40.0, 60.25), 0.5, "a,b", -1),
+        ("case", 1, (10.5, 20.0, 40.0, 60.0), 1.0, None, -1),
+    ]
+    assert guess_format(path) == "csv"
 
 
 def test_only_a_header(tmp_path: Path) -> None:

@@ -23,10 +23,10 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 def test_what_is_in_it(good: dict[str, Any]) -> None:
     assert list(good) == [
-        "format", "format_version", "count", "interval", "video", "polyps", "tracklets", "pairs", "repeated",
-        "left_out", "retired", "seconds", "remarks", "provenance", "files",
+        "format", "format_version", "count", "interval", "no_interval", "video", "polyps", "tracklets", "pairs",
+        "repeated", "left_out", "named_polyps", "retired", "seconds", "remarks", "provenance", "files",
     ]  # fmt: skip
-    assert (good["format"], good["format_version"], good["count"]) == ("polypcount-count", 1, 2)
+    assert (good["format"], good["format_version"], good["count"]) == ("polypcount-count", 2, 2)
     assert good["interval"] == {"low": 1, "high": 3, "level": 0.95, "meaning": MEANING}
     assert good["video"] == {
         "id": "case-01",
@@ -96,7 +96,7 @@ def test_a_count_of_an_earlier_version_is_read() -> None:
     [
         (("format",), "other"),
         (("format_version",), True),
-        (("format_version",), 2),
+        (("format_version",), 3),
         (("count",), True),
         (("count",), 7),
         (("interval", "level"), None),
@@ -186,4 +186,4 @@ def test_whatever_stands_in_a_field_it_is_read_or_refused(
     path = tmp_path_factory.getbasetemp() / "hostile.json"
     path.write_text(json.dumps(changed))
     with contextlib.suppress(PolypcountError):
-        assert read_count(path)["format_version"] == 1
+        assert read_count(path)["format_version"] in (1, 2)

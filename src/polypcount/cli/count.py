@@ -1,33 +1,14 @@
 """`polypcount count`: how many distinct polyps there are in a recording."""
 
-import os
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from polypcount.cli.recordings import boxes_for, name_of, name_recordings
-from polypcount.cli.texts import harmless, parse_size, with_options
+from polypcount.cli.texts import parse_size
 
 if TYPE_CHECKING:
-    from polypcount.counting import CountReport, CountSettings
-    from polypcount.detection import Detector, DetectorSettings
-    from polypcount.encoder import Encoder
-
-_MOST_SHOWN = 3  # doubts in the terminal
-
-
-@dataclass(frozen=True)
-class _Job:
-    """What is the same for every recording."""
-
-    encoder: "Encoder"
-    detector: "Detector | None"
-    settings: "CountSettings"
-    export: tuple[str, ...]
-    video: bool
-    force: bool
+    from polypcount.detection import DetectorSettings
 
 
 def count(
@@ -36,7 +17,11 @@ def count(
         typer.Argument(metavar="RECORDING", help="Video file, folder of images, DICOM file or corpus folder."),
     ],
     boxes: Annotated[
-        Path | None, typer.Option(help="Boxes of a detector, tracker or annotation program; a corpus has its own.")
+        Path | None,
+        typer.Option(
+            help="Boxes of a detector, tracker or annotation program.",
+            show_default="NAME.csv or NAME.json beside the recording; a corpus has its own",
+        ),
     ] = None,
     boxes_dir: Annotated[
         Path | None, typer.Option("--boxes-dir", help="Folder with the boxes of each recording, by its name.")
@@ -53,7 +38,11 @@ def count(
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="Folder for the report.", show_default="NAME-count, or polyp-counts for several"
+            "--out",
+            "-o",
+            metavar="DIR",
+            help="Folder for the report.",
+            show_default="NAME-count, or polyp-counts for several",
         ),
     ] = None,
     encoder: Annotated[
@@ -69,12 +58,40 @@ def count(
     polyps: Annotated[int | None, typer.Option(min=1, help="How many polyps there are, if that is known.")] = None,
     min_polyps: Annotated[int | None, typer.Option(min=1, help="Fewest polyps there can be.")] = None,
     max_polyps: Annotated[int | None, typer.Option(min=1, help="Most polyps there can be.")] = None,
+    keep_polyps: Annotated[
+        bool, typer.Option("--keep-polyps", help="Keep the polyps that the boxes name, and group the rest.")
+    ] = False,
+    start: Annotated[
+        str | None, typer.Option("--from", metavar="TIME|FRAME", help="Count from here on: 1:30, 90s, or a frame.")
+    ] = None,
+    stop: Annotated[
+        str | None, typer.Option("--to", metavar="TIME|FRAME", help="Count up to here; this frame is not counted.")
+    ] = None,
     boxes_format: Annotated[
         str | None, typer.Option("--format", help="Format of the boxes, see polypcount import --list.")
+    ] = None,
+    box: Annotated[
+        Literal["xyxy", "xyxy-inclusive", "xywh", "cxcywh"] | None,
+        typer.Option(help="What the four numbers of a box are.", show_default="by format"),
+    ] = None,
+    ids: Annotated[
+        Literal["polyp", "track"] | None, typer.Option(help="What numbers in the boxes mean.", show_default="by format")
+    ] = None,
+    size: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WxH",
+            help="Size of the frames that the boxes were drawn on; they are scaled to the recording.",
+            show_default="the recording's",
+        ),
+    ] = None,
+    images: Annotated[
+        Path | None, typer.Option(help="Folder of the images of the boxes, or COCO file that lists them.")
     ] = None,
     only: Annotated[
         str | None, typer.Option(metavar="ID", help="Which video, where a corpus or the boxes have several.")
     ] = None,
+    all_videos: Annotated[bool, typer.Option("--all", help="Count every video of a corpus.")] = False,
     fps: Annotated[float | None, typer.Option(help="Frames per second, where the recording does not say.")] = None,
     first_frame: Annotated[
         int | None,
@@ -107,6 +124,10 @@ def count(
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace reports that are there.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print count.json, or for several summary.json, and nothing else.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the count alone.")] = False,
 ) -> None:
     """Count the distinct polyps of a recording, and write a report. Nothing leaves the machine.
 
@@ -114,20 +135,23 @@ def count(
 
     Several recordings get a report each, and a summary. One that cannot be counted does not stop the others.
     """
-    from polypcount.corpus import is_corpus
+    from polypcount.cli.count_job import Job, count_several, count_single, refuse_unsuitable_folders
+    from polypcount.cli.recordings import list_targets
     from polypcount.counting import CountSettings, operating_point
     from polypcount.detection import load_detector
     from polypcount.encoder import load_encoder
     from polypcount.errors import DataError
-    from polypcount.report import read_histology, refuse_unsuitable_report, refuse_unsuitable_summary
+    from polypcount.report import read_histology
     from polypcount.tracking import TrackRules
     from polypcount.video import parse_rectangle
 
-    several = len(sources) > 1
     if (boxes is not None) + (boxes_dir is not None) + (detector is not None) > 1:
         raise DataError("give one of --boxes, --boxes-dir and --detector")
     if detector_set and detector is None:
         raise DataError("--detector-set is for a --detector")
+    if only is not None and all_videos:
+        raise DataError("give --only or --all, not both")
+    several = len(sources) > 1 or all_videos
     if boxes is not None and several:
         raise DataError("--boxes are of one recording; for several, give --boxes-dir")
     if boxes_dir is not None and not boxes_dir.is_dir():
@@ -148,119 +172,34 @@ def count(
         max_polyps=max_polyps,
         min_frames=min_frames,
         tracker=rules,
+        keep_polyps=keep_polyps,
+        start=start,
+        stop=stop,
         boxes_format=boxes_format,
-        video=only,
         fps=fps,
         first_frame=first_frame,
+        box=box,
+        ids=ids,
+        size=parse_size(size) if size else None,
+        images=images,
         mask_border=mask_border,
         mask=tuple(parse_rectangle(text) for text in mask or ()),
         anonymous=pseudonyms is not None,
     )
     formats = _formats(export)
     resected = None if histology is None else read_histology(histology)
-    named = name_recordings(sources, pseudonyms, by_name=boxes_dir is not None or histology is not None)
-    if only is not None and pseudonyms is None and not several and is_corpus(sources[0]):
-        named = {sources[0]: only}
-    folder = out or Path("polyp-counts" if several else f"{named[sources[0]].replace(os.sep, '_')}-count")
-    for name in named.values():
-        refuse_unsuitable_report(folder / name if several else folder, force=force)
-    if several:
-        refuse_unsuitable_summary(folder, force=force)
+    by_name = boxes_dir is not None or histology is not None
+    targets = list_targets(sources, only=only, all_videos=all_videos, pseudonyms=pseudonyms, by_name=by_name)
+    folder = out or Path("polyp-counts" if several else f"{targets[0].folder_name}-count")
+    refuse_unsuitable_folders(targets, folder, several=several, force=force)
     model = load_encoder(encoder, engine=engine)
     operating_point(model, method)  # a wrong method is refused before the first recording
     opened = None if detector is None else load_detector(detector, _detector_settings(detector_set or []))
-    job = _Job(model, opened, settings, formats, video, force)
+    job = Job(model, opened, boxes, boxes_dir, settings, formats, video, force, as_json, quiet)
     if several:
-        _count_several(named, boxes_dir, folder, job, resected)
+        count_several(targets, folder, job, resected)
     else:
-        own_boxes = boxes if boxes_dir is None else boxes_for(sources[0], boxes_dir)
-        report = _count_one(sources[0], named[sources[0]], own_boxes, folder, job)
-        _say(report, folder)
-        _write_video(sources[0], report, folder, job)
-
-
-def _count_one(source: Path, name: str, boxes: Path | None, folder: Path, job: _Job) -> "CountReport":
-    """Count one recording and write its report to a new folder."""
-    from polypcount.cli.progress import show_progress
-    from polypcount.counting import count as count_recording
-    from polypcount.errors import PolypcountError
-
-    settings = job.settings.model_copy(update={"name": name})
-    with show_progress(f"{harmless(name)}: frames") as progress:
-        report = count_recording(
-            source, boxes, encoder=job.encoder, detector=job.detector, settings=settings, progress=progress
-        )
-    try:
-        report.save(folder, force=job.force, export=job.export)
-    except PolypcountError:
-        typer.echo(f"{counted(report)}; the report could not be written")  # at least the number is not lost
-        raise
-    return report
-
-
-def _write_video(source: Path, report: "CountReport", folder: Path, job: _Job) -> None:
-    """Write the annotated video into a finished report: if this fails, the count stays."""
-    from polypcount.cli.progress import show_progress
-    from polypcount.counting import CountSettings, open_recording
-    from polypcount.report import write_annotated
-
-    if job.video:
-        frames = open_recording(source, settings=CountSettings(video=job.settings.video)).source
-        with show_progress("annotated video: frames") as progress:
-            write_annotated(report, frames, folder / "annotated.mp4", mask=report.mask, progress=progress)
-
-
-def _count_several(
-    named: dict[Path, str], boxes_dir: Path | None, folder: Path, job: _Job, resected: dict[str, list[str]] | None
-) -> None:
-    from polypcount.errors import PolypcountError
-    from polypcount.report import SummaryRow, write_summary
-
-    rows: list[SummaryRow] = []
-    failed = 0
-    for number, (source, name) in enumerate(named.items()):
-        typer.echo(f"[{number + 1} of {len(named)}] {harmless(name)}")
-        try:
-            boxes = None if boxes_dir is None else boxes_for(source, boxes_dir)
-            report = _count_one(source, name, boxes, folder / name, job)
-            rows.append(SummaryRow.of_report(folder / name))
-            typer.echo(f"  {counted(report)}")
-            _say_remarks(report)
-            _write_video(source, report, folder / name, job)
-        except Exception as problem:  # an error in one recording does not stop the others
-            failed += 1
-            message = with_options(problem) if isinstance(problem, PolypcountError) else str(problem)
-            message = harmless(" ".join(message.split()))
-            if not isinstance(problem, PolypcountError | OSError):
-                message = f"{type(problem).__name__}: {message} (a fault in polypcount)"
-            if len(rows) > number:
-                typer.echo(f"  counted, but {message}", err=True)
-                continue
-            typer.echo(f"  not counted: {message}", err=True)
-            # The message names files, which a summary with pseudonyms must not.
-            shown = "could not be counted" if job.settings.anonymous else message
-            rows.append(SummaryRow(name, error=_without_folders(shown, source.parent, boxes_dir, folder)))
-    if resected is not None:  # the table names recordings by their files
-        names = {name_of(source): name for source, name in named.items()}
-        # Rows of other recordings would bring their names into a summary with pseudonyms.
-        resected = {
-            names.get(recording, recording): classes
-            for recording, classes in resected.items()
-            if recording in names or not job.settings.anonymous
-        }
-    write_summary(rows, folder, histology=resected)
-    typer.echo(f"{sum(not row.error for row in rows)} of {len(rows)} counted")
-    typer.echo(f"summary: {harmless(str(folder / 'summary.html'))}")
-    if failed:
-        raise typer.Exit(2)
-
-
-def _without_folders(message: str, *folders: Path | None) -> str:
-    """A message with the names of files alone, since folders may name a patient or a person."""
-    for folder in folders:
-        if folder is not None:
-            message = message.replace(f"{folder.absolute()}{os.sep}", "").replace(f"{folder}{os.sep}", "")
-    return message
+        count_single(targets[0], folder, job)
 
 
 def _formats(export: str) -> tuple[str, ...]:
@@ -294,37 +233,3 @@ def _detector_settings(pairs: list[str]) -> "DetectorSettings":
             expected = "WIDTHxHEIGHT, such as 640x640" if name == "size" else "a number from 0 to 1"
             raise DataError(f"--detector-set: {name} must be {expected}, found {value!r}") from None
     return DetectorSettings(**values)
-
-
-def counted(report: "CountReport") -> str:
-    """The count and its interval, in words."""
-    low, high = report.interval.low, report.interval.high
-    span = f"{low}" if low == high else f"{low} to {high}"
-    noun = "polyp" if report.count == 1 else "polyps"
-    return f"{report.count} {noun} ({report.interval.level:.0%} interval: {span})"
-
-
-def _say_remarks(report: "CountReport") -> None:
-    for remark in report.remarks:
-        typer.echo(f"  {harmless(remark)}")
-    if report.video.fps is None:
-        typer.echo("  Set the frame rate with --fps.")
-
-
-def _say(report: "CountReport", folder: Path) -> None:
-    tracklets = "1 tracklet" if len(report.tracklets) == 1 else f"{len(report.tracklets)} tracklets"
-    typer.echo(f"{counted(report)} in {tracklets} of {harmless(report.video.id)}")
-    for pair in report.pairs[:_MOST_SHOWN]:
-        one, other = report.tracklets[pair.first], report.tracklets[pair.second]
-        what = (
-            f"polyps {one.polyp} and {other.polyp} may be one"
-            if pair.doubt == "one?"
-            else f"polyp {one.polyp} may be two"
-        )
-        typer.echo(f"  unsure: {what}: together in {pair.together:.0%} of {len(report.repeated)} repetitions")
-    if len(report.pairs) > _MOST_SHOWN:
-        typer.echo(f"  unsure about {len(report.pairs) - _MOST_SHOWN} more decisions, see the report")
-    _say_remarks(report)
-    spent = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in report.seconds.items() if seconds >= 0.05)
-    typer.echo(f"  {spent}")
-    typer.echo(f"report: {harmless(str(folder / 'report.html'))}")

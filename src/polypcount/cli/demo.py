@@ -1,5 +1,6 @@
 """`polypcount demo`: draw a procedure, count it and write a report, with nothing but what is installed."""
 
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,31 +9,33 @@ import typer
 if TYPE_CHECKING:
     from polypcount.corpus import Corpus
 
+_FOLDER = Path("polypcount-demo")
+_PARTS = {"recording", "boxes", "report"}  # what a demo writes
 _SEED = 27
 _DIFFICULTY = 0.6  # of the study preset: less than a minute shows little of each polyp
 
 
 def demo(
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="New folder.", show_default="polypcount-demo")
+        Path | None, typer.Option("--out", "-o", metavar="DIR", help="New folder.", show_default="polypcount-demo")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Another seed, another procedure.")] = _SEED,
     minutes: Annotated[float, typer.Option(min=0.2, max=30, help="Length of the procedure.")] = 0.75,
+    force: Annotated[bool, typer.Option("--force", help="Replace an earlier demo in the folder.")] = False,
 ) -> None:
     """Draw a short procedure, count its polyps, and write a report. Needs no data, no network and no GPU.
 
     The procedure is synthetic. The boxes are those of the simulation, without their polyps, as a detector would give
     them. The true number of polyps is printed beside the count.
     """
-    from polypcount.cli.count import counted
+    from polypcount.cli.count_words import counted
     from polypcount.cli.progress import show_progress
     from polypcount.counting import count
-    from polypcount.errors import FileError
     from polypcount.importers import write_boxes
 
-    folder = out or _new_folder()
+    folder = out or (_FOLDER if force else _new_folder())
     if folder.exists():
-        raise FileError(f"{folder} exists already; choose a new folder")
+        _remove_earlier(folder, force=force)
     corpus = _drawn(folder, seed, minutes)
     video, boxes = corpus.videos[0], _without_polyps(corpus)
     write_boxes(boxes, "csv", folder / "boxes")
@@ -49,11 +52,23 @@ def demo(
 
 def _new_folder() -> Path:
     """The folder polypcount-demo here or, if it exists, the same name with the first free number."""
-    folder, number = Path("polypcount-demo"), 1
+    folder, number = _FOLDER, 1
     while folder.exists():
         number += 1
-        folder = Path(f"polypcount-demo-{number}")
+        folder = Path(f"{_FOLDER}-{number}")
     return folder
+
+
+def _remove_earlier(folder: Path, *, force: bool) -> None:
+    """Remove an earlier demo, and nothing else."""
+    from polypcount.errors import FileError
+
+    if not force:
+        raise FileError(f"{folder} exists already; choose a new folder, or replace the demo in it", mend="force")
+    names = {entry.name for entry in folder.iterdir()} if folder.is_dir() and not folder.is_symlink() else {""}
+    if not names <= _PARTS:
+        raise FileError(f"{folder} holds more than a demo, so it is not replaced; choose a new folder")
+    shutil.rmtree(folder)
 
 
 def _drawn(folder: Path, seed: int, minutes: float) -> "Corpus":

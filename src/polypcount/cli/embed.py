@@ -9,7 +9,7 @@ import typer
 
 def embed(
     corpus: Annotated[Path, typer.Argument(metavar="CORPUS", help="Folder that polypcount has written.")],
-    out: Annotated[Path, typer.Option("--out", help="File to write, .parquet or .npz.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="File to write, .parquet or .npz.")],
     encoder: Annotated[
         Path | None,
         typer.Option("--encoder", help="Folder of a trained encoder.", show_default="the bundled encoder"),

@@ -26,7 +26,7 @@ def _list_formats(asked: bool) -> None:
 def import_(
     format: Annotated[str, typer.Argument(metavar="FORMAT", help="What the files are; see --list.")],
     path: Annotated[Path, typer.Argument(metavar="PATH", help="The dataset's folder, or the file.")],
-    out: Annotated[Path, typer.Option("--out", metavar="CORPUS", help="Folder to write the corpus to.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="CORPUS", help="Folder to write the corpus to.")],
     list_formats: Annotated[  # noqa: ARG001 - its callback has done it
         bool, typer.Option("--list", help="List the formats and stop.", callback=_list_formats, is_eager=True)
     ] = False,
@@ -95,7 +95,7 @@ def import_(
 
 def merge(
     corpora: Annotated[list[Path], typer.Argument(metavar="CORPUS...", help="Two or more corpus folders.")],
-    out: Annotated[Path, typer.Option("--out", metavar="CORPUS", help="Folder to write the result to.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="CORPUS", help="Folder to write the result to.")],
     force: Annotated[bool, typer.Option("--force", help="Replace a corpus that is already there.")] = False,
 ) -> None:
     """Put corpora together into one. Ids that two datasets share get the dataset's name before them."""
@@ -115,7 +115,7 @@ def merge(
 def export(
     corpus: Annotated[Path, typer.Argument(metavar="CORPUS", help="Corpus folder.")],
     to: Annotated[str, typer.Option("--to", metavar="FORMAT", help="coco, mot, cvat, yolo or csv.")],
-    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="New folder to write to.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="New folder to write to.")],
 ) -> None:
     """Write the boxes of a corpus, with identities, for other programs."""
     from polypcount.corpus import Corpus

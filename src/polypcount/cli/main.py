@@ -7,6 +7,7 @@ import typer
 
 from polypcount.cli import check, count, demo, doctor, embed, importing, reproduce, simulate, study, train
 from polypcount.cli.texts import harmless, with_options
+from polypcount.cli.verb import Verb
 from polypcount.errors import DataErrors, PolypcountError
 
 app = typer.Typer(
@@ -14,6 +15,7 @@ app = typer.Typer(
     help="Count the distinct polyps in a colonoscopy recording. Research software, not a medical device.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
 )
 for name, verb in (
     ("demo", demo.demo),
@@ -29,7 +31,7 @@ for name, verb in (
     ("export", importing.export),
     ("doctor", doctor.doctor),
 ):
-    app.command(name)(verb)
+    app.command(name, cls=Verb)(verb)
 
 
 def _print_version(asked: bool) -> None:

@@ -5,20 +5,23 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from polypcount.progress import Progress
+from polypcount.progress import Progress, no_progress
 
 _SECONDS_BETWEEN_LINES = 5.0
 
 
 @contextmanager
-def show_progress(task: str, note: Callable[[], str] = str) -> Iterator[Progress]:
+def show_progress(task: str, note: Callable[[], str] = str, *, quiet: bool = False) -> Iterator[Progress]:
     """Show the progress of the work inside the `with` block, on standard error.
 
     Args:
         task: What is being done, such as "simulating procedures".
         note: Gives a text to show beside it, such as the current loss.
+        quiet: Show nothing.
     """
-    if sys.stderr.isatty():
+    if quiet:
+        yield no_progress
+    elif sys.stderr.isatty():
         yield from _bar(task, note)
     else:
         yield _plain_lines(task, note)

@@ -34,7 +34,7 @@ _STOPPED = "polypcount: stopped; the same command continues from here"
 
 
 def reproduce(
-    out: Annotated[Path, typer.Option("--out", metavar="OUT", help="Folder for everything.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="OUT", help="Folder for everything.")],
     real_colon: Annotated[Path | None, typer.Option(metavar="DIR", help=_DATASET)] = None,
     ldpolypvideo: Annotated[Path | None, typer.Option(metavar="DIR", help=_DATASET)] = None,
     sun: Annotated[Path | None, typer.Option(metavar="DIR", help=_DATASET)] = None,

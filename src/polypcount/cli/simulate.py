@@ -140,4 +140,4 @@ def _draw(
         typer.echo("polypcount: stopped; the same command goes on from here", err=True)
         raise
     speed = (counts[-1] - counts[0]) / max(time.monotonic() - started, 1e-3)  # without those that were there already
-    return corpus, f"{counts[-1]:,} frames" + (f" at {speed:.0f} frames per second" if speed else ", all there already")
+    return corpus, f"{counts[-1]:,} frames" + (f", {speed:.0f} drawn in a second" if speed else ", all there already")

@@ -38,7 +38,7 @@ def study(
     embeddings: Annotated[
         Path, typer.Argument(metavar="EMBEDDINGS", help="File of tracklet vectors, .parquet or .npz.")
     ],
-    out: Annotated[Path, typer.Option("--out", help="Folder to write to.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write to.")],
     methods: Annotated[
         str,
         typer.Option(

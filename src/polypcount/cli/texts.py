@@ -1,5 +1,6 @@
 """Text that users type, and text that is safe to show on a terminal."""
 
+import os
 import re
 
 from polypcount.errors import DataError, PolypcountError
@@ -9,6 +10,8 @@ _OPTIONS = {
     "boxes_format": "--format",
     "for_counting": "polypcount study --for-counting",
     "video": "--only",
+    "start": "--from",
+    "stop": "--to",
     "changes": "--set",
     "parameters": "--fix",
     "budget_minutes": "--budget",
@@ -25,8 +28,16 @@ def parse_size(text: str) -> tuple[int, int]:
 
 
 def harmless(text: str) -> str:
-    """The text as one line without control characters, which could control the terminal."""
-    return "".join(c if c.isprintable() else " " if c.isspace() else repr(c)[1:-1] for c in text)
+    """The text as one line without control characters, which could control the terminal.
+
+    Paths below the current folder are shown from there, as users type them.
+    """
+    line = "".join(c if c.isprintable() else " " if c.isspace() else repr(c)[1:-1] for c in text)
+    try:
+        here = os.path.join(os.getcwd(), "")
+    except OSError:  # the current folder is gone
+        return line
+    return line if here == os.sep else re.sub(rf"(?<![^\s'\"(=:]){re.escape(here)}(?=[^\s])", "", line)
 
 
 def with_options(problem: PolypcountError) -> str:

@@ -39,7 +39,9 @@ def train(
             show_default="temporal",
         ),
     ] = None,
-    out: Annotated[Path | None, typer.Option(metavar="RUN", help="Folder for everything of the run.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="RUN", help="Folder for everything of the run.")
+    ] = None,
     changes: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Change the recipe, such as --set optimizer.lr=1e-4."),

@@ -15,7 +15,7 @@ from polypcount.clustering.methods import (
     Threshold,
     TimeOnly,
 )
-from polypcount.clustering.operating_point import COUNTING_METHODS, METHODS, OperatingPoint, group_into
+from polypcount.clustering.operating_point import COUNTING_METHODS, METHODS, OperatingPoint, Scope, group_into
 from polypcount.clustering.probability import PairProbability, ProbabilityLinkage, fit_pair_probability
 from polypcount.clustering.similarity import (
     VisualSimilarity,
@@ -42,6 +42,7 @@ __all__ = [
     "PairProbability",
     "Preset",
     "ProbabilityLinkage",
+    "Scope",
     "Sweep",
     "TemporalAffinityPropagation",
     "TemporalAgglomerative",

@@ -39,6 +39,18 @@ METHODS: dict[str, type[Method]] = {
 COUNTING_METHODS: dict[str, type[Method]] = {**METHODS, ProbabilityLinkage.name: ProbabilityLinkage}
 
 
+class Scope(Schema):
+    """Which recordings an operating point was chosen on. Of other recordings its interval claims nothing.
+
+    Attributes:
+        tracklets: The fewest and the most tracklets of a recording.
+        seconds: Duration of the shortest and the longest recording; None where it is not known.
+    """
+
+    tracklets: tuple[int, int]
+    seconds: tuple[float, float] | None
+
+
 class OperatingPoint(Schema):
     """A method with its parameters, and the values of one of them that were right for other recordings.
 
@@ -53,6 +65,7 @@ class OperatingPoint(Schema):
         level: Share of recordings whose count an interval should hold.
         selected_on: The recordings that the values were found on, in words.
         measured: Results by name; empty where nothing was measured.
+        scope: Which recordings these were, in numbers; None where that was not kept.
     """
 
     method: str
@@ -63,6 +76,7 @@ class OperatingPoint(Schema):
     level: Annotated[float, Field(gt=0, lt=1)]
     selected_on: Annotated[str, Field(min_length=1)]
     measured: dict[str, float] = Field(default_factory=dict)
+    scope: Scope | None = None
 
     @model_validator(mode="after")
     def _refuse_unknown_names(self) -> Self:

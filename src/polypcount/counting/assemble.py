@@ -22,6 +22,7 @@ def assemble(
     point: OperatingPoint,
     provenance: Provenance,
     *,
+    no_interval: str = "",
     retired: int = 0,
     polyp_range: PolypRange | None = None,
     **values: Any,
@@ -35,14 +36,17 @@ def assemble(
         decision: The groups of the tracklets, and how certain they are.
         point: The operating point of the decision.
         provenance: How the count was made.
+        no_interval: Why no interval can be given; empty if one can.
         retired: Number of polyps that are counted but have no tracklets left.
         polyp_range: The fewest and the most polyps that the user allows.
         **values: Further fields of the report.
     """
-    meaning = interval_meaning(point, polyp_range, unmet=bool(decision.unmet))
+    meaning = interval_meaning(point, polyp_range)
+    claimed = CountInterval(decision.low + retired, decision.high + retired, point.level, meaning)
     return CountReport(
         video=video,
-        interval=CountInterval(decision.low + retired, decision.high + retired, point.level, meaning),
+        interval=None if no_interval else claimed,
+        no_interval=no_interval,
         polyps=tuple(
             CountedPolyp(group + 1, tuple(np.flatnonzero(decision.labels == group).tolist()), float(certainty))
             for group, certainty in enumerate(decision.certainty)
@@ -77,16 +81,8 @@ def describe(
     return Provenance.now(verb, sources, parameters)
 
 
-def interval_meaning(point: OperatingPoint, polyp_range: PolypRange | None = None, *, unmet: bool = False) -> str:
-    """What the interval says, in words.
-
-    Args:
-        point: The operating point of the count.
-        polyp_range: The number of polyps that was given.
-        unmet: Whether the count lies outside of it.
-    """
-    if unmet:
-        return "The number of polyps that was given could not be met, so this interval means little; see the remarks."
+def interval_meaning(point: OperatingPoint, polyp_range: PolypRange | None = None) -> str:
+    """What the interval says, in words. polyp_range: The number of polyps that was given."""
     words = (
         f"Should hold the true number in {100 * point.level:.0f} % of comparable procedures. The grouping was repeated "
         f"{REPETITIONS} times, with settings that were right for other procedures ({point.selected_on}) and with "

@@ -9,7 +9,15 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from polypcount.clustering import METHODS, Grid, Method, OperatingPoint, ProbabilityLinkage, fit_pair_probability
+from polypcount.clustering import (
+    METHODS,
+    Grid,
+    Method,
+    OperatingPoint,
+    ProbabilityLinkage,
+    Scope,
+    fit_pair_probability,
+)
 from polypcount.clustering.base import completed
 from polypcount.clustering.grid import ALPHAS, GAMMAS, PREFERENCES, steps
 from polypcount.corpus import Embeddings, Provenance
@@ -72,10 +80,22 @@ def calibrate(
     if len(videos) < _FEWEST_VIDEOS:
         raise DataError(f"an operating point needs at least {_FEWEST_VIDEOS} recordings, found {len(videos)}")
     share = np.array(weights) / sum(weights)
-    return {
-        name: _chosen(_method(name, videos), GRIDS[name], videos, share, selected_on, level, most_fpr, threads)
+    points = (
+        _chosen(_method(name, videos), GRIDS[name], videos, share, selected_on, level, most_fpr, threads)
         for name in methods
-    }
+    )
+    scope = _scope(videos)
+    return {point.method: point.model_copy(update={"scope": scope}) for point in points}
+
+
+def _scope(videos: Sequence[StudyVideo]) -> Scope:
+    """The fewest and most tracklets, and the shortest and longest duration, of these recordings."""
+    tracklets = [len(video.truth) for video in videos]
+    seconds = [one.video.frame_count / one.video.fps for one in videos if one.video.fps is not None]
+    return Scope(
+        tracklets=(min(tracklets), max(tracklets)),
+        seconds=(min(seconds), max(seconds)) if len(seconds) == len(videos) else None,
+    )
 
 
 def _counted_videos(embeddings: Embeddings) -> list[StudyVideo]:

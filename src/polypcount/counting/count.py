@@ -2,16 +2,21 @@
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from polypcount.corpus import Boxes, Corpus
 from polypcount.counting.assemble import assemble, describe
-from polypcount.counting.decide import Decision, decide
-from polypcount.counting.evidence import EvidenceCollector, look_at, rows_of_boxes, together_rows
+from polypcount.counting.decide import decide
+from polypcount.counting.evidence import Evidence, EvidenceCollector, look_at, rows_of_boxes, together_rows
+from polypcount.counting.known_pairs import KnownPairs
 from polypcount.counting.operating_points import operating_point
 from polypcount.counting.recording import Recording, find_mask, open_recording
+from polypcount.counting.remarks import no_interval, remarks
 from polypcount.counting.result import CountReport
 from polypcount.counting.settings import CountSettings
 from polypcount.counting.tracklets import TrackedBoxes, track
@@ -20,10 +25,6 @@ from polypcount.encoder import Encoder, load_encoder
 from polypcount.errors import DataError
 from polypcount.progress import Progress, no_progress
 from polypcount.tracking import duration_frames
-from polypcount.video import FrameMask
-
-_MUCH = 1 / 3  # share of the boxes that is worth a warning
-UNKNOWN_RATE = "The frame rate is not known, so times are given in frames."
 
 
 def count(
@@ -57,14 +58,15 @@ def count(
         raise DataError(f"{source} comes without boxes: give boxes or a detector", mend=("boxes", "detector"))
     mask = find_mask(recording, settings)  # FrameMask | None: what pictures do not show
     clock.lap("mask")
-    tracked = track(recording.boxes, recording.video, settings)  # TrackedBoxes: boxes and their tracklets
+    tracked = track(recording.boxes, recording.video, settings, len(recording.part))  # TrackedBoxes: with tracklets
     clock.lap("track")
-    collector = EvidenceCollector(encoder, pictures=settings.pictures, split=not tracked.named)
+    collector = EvidenceCollector(encoder, pictures=settings.pictures, split=not tracked.named_polyps)
     evidence = look_at(recording, tracked, collector, mask, progress)  # list[Evidence]: one for each counted tracklet
     clock.lap("decode", apart=collector.seconds)
     together = together_rows(evidence, tracked.together())  # int64[m, 2]: tracklets that cannot be one polyp
-    duration = duration_frames(recording.video.frame_count, recording.video.fps)  # frames
-    decision = decide(evidence, together, duration, point, settings.polyp_range)  # Decision: groups, interval, doubts
+    known = kept_polyps(evidence, tracked, together) if settings.keep_polyps else None  # KnownPairs | None
+    duration = duration_frames(len(recording.part), recording.video.fps)  # frames
+    decision = decide(evidence, together, duration, point, settings.polyp_range, known)  # Decision: groups, doubts
     clock.lap("group")
     return assemble(
         recording.video,
@@ -72,13 +74,16 @@ def count(
         together,
         decision,
         point,
-        describe("count", encoder, point, recording.sources, _parameters(tracked, settings, detector)),
+        describe("count", encoder, point, recording.sources, _parameters(recording, tracked, settings, detector)),
+        no_interval=no_interval(recording, tracked, decision, point, settings),
         polyp_range=settings.polyp_range,
         boxes=tracked.boxes,
         tracklet=rows_of_boxes(evidence, tracked.tracklets.label, tracked.boxes.frame),
         left_out=len(tracked.tracklets) - len({one.number for one in evidence}),
+        named_polyps=tracked.named_polyps,
+        part=recording.part,
         seconds=clock.seconds,
-        remarks=_remarks(recording, tracked, decision, mask, settings),
+        remarks=remarks(recording, tracked, decision, mask, settings),
         mask=mask,
     )
 
@@ -101,18 +106,6 @@ class Stopwatch:
         self._last = now
 
 
-def mask_remark(mask: FrameMask | None, mask_border: bool) -> str:
-    """A remark on what is blacked out in the pictures, for people who pass the report on."""
-    if mask is not None and mask.view is not None:
-        rectangles = ", and so were the given rectangles" if mask.rectangles else ""
-        return f"In pictures, everything outside the endoscope's view was blacked out{rectangles}."
-    if mask_border:
-        return "No dark border around the endoscope's view was found: look for burned-in text before passing this on."
-    if mask is None:
-        return "In pictures, the border was left as it is."
-    return "In pictures, only the given rectangles were blacked out."
-
-
 def _with_detector(
     recording: Recording, detector: Detector | str | Path, boxes: object, progress: Progress
 ) -> tuple[Recording, Detector]:
@@ -120,11 +113,20 @@ def _with_detector(
     if boxes is not None:
         raise DataError("give boxes or a detector, not both", mend=("boxes", "detector"))
     detector = detector if isinstance(detector, Detector) else load_detector(detector)
-    detected, read = detect_boxes(recording.source, detector, progress=progress)
-    return replace(recording, boxes=detected, unread_frames=recording.video.frame_count - read), detector
+    detected, read = detect_boxes(recording.source, detector, recording.part, progress=progress)
+    return replace(recording, boxes=detected, unread_frames=len(recording.part) - read), detector
 
 
-def _parameters(tracked: TrackedBoxes, settings: CountSettings, detector: object) -> dict[str, object]:
+def kept_polyps(evidence: Sequence[Evidence], tracked: TrackedBoxes, together: NDArray[np.int64]) -> KnownPairs:
+    """The pairs of tracklets that are one polyp, or two, by the polyps that came with the boxes."""
+    if not tracked.named_polyps:
+        raise DataError("the boxes name no polyps that could be kept", mend="keep_polyps")
+    return KnownPairs.of_polyps(tracked.tracklets.polyp[[one.number for one in evidence]], together)
+
+
+def _parameters(
+    recording: Recording, tracked: TrackedBoxes, settings: CountSettings, detector: object
+) -> dict[str, object]:
     """Everything else that decides the count, for its provenance."""
     parameters: dict[str, object] = {
         "min_frames": tracked.min_frames,
@@ -134,56 +136,8 @@ def _parameters(tracked: TrackedBoxes, settings: CountSettings, detector: object
         parameters["detector"] = detector.description
     if settings.polyp_range is not None:
         parameters["polyp_range"] = list(settings.polyp_range)
+    if settings.keep_polyps:
+        parameters["keep_polyps"] = True
+    if len(recording.part) < recording.video.frame_count:
+        parameters["frames"] = [recording.part.start, recording.part.stop]
     return parameters
-
-
-def _left_out(tracked: TrackedBoxes) -> list[str]:
-    """How much was too short to be counted."""
-    short = tracked.tracklets.box_count < tracked.min_frames
-    if not short.any():
-        return []
-    share = float(tracked.tracklets.box_count[short].sum() / tracked.tracklets.box_count.sum())
-    warning = "Much was left out: " if share > _MUCH else ""
-    return [
-        f"{warning}{int(short.sum())} of {len(short)} tracklets, with {share:.0%} of the boxes, have fewer than "
-        f"{tracked.min_frames} boxes and were not counted."
-    ]
-
-
-def _remarks(
-    recording: Recording,
-    tracked: TrackedBoxes,
-    decision: Decision,
-    mask: FrameMask | None,
-    settings: CountSettings,
-) -> tuple[str, ...]:
-    """The remarks of the report: what a reader should know."""
-    boxes, remarks = tracked.boxes, []
-    ownerless = int((tracked.tracklets.label < 0).sum())
-    if not len(boxes):
-        remarks.append("There are no boxes, so there is nothing to count.")
-    elif tracked.tracked and ownerless == len(boxes):
-        remarks.append(
-            f"No box has the score of {settings.tracker.confidence:g} that begins a track, so nothing was counted; the "
-            f"highest score is {boxes.score.max():.2g}."
-        )
-    else:
-        remarks += _left_out(tracked)
-    if tracked.tracked:
-        remarks.append(
-            f"The boxes came without tracks and were tracked; {ownerless:,} of {len(boxes):,} belong to no track."
-        )
-    elif ownerless:
-        remarks.append(
-            f"{ownerless:,} of {len(boxes):,} boxes have neither a polyp nor a track, unlike the others, and were not "
-            "counted."
-        )
-    if recording.unread_frames:
-        remarks.append(f"{recording.unread_frames:,} of {recording.video.frame_count:,} frames could not be read.")
-    if recording.video.fps is None:
-        remarks.append(UNKNOWN_RATE)
-    if decision.unmet:
-        remarks.append(decision.unmet)
-    if settings.pictures:
-        remarks.append(mask_remark(mask, settings.mask_border))
-    return tuple(remarks)

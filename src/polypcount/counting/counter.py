@@ -10,13 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 from polypcount.corpus import Boxes, Video
 from polypcount.counting.assemble import assemble, describe
 from polypcount.counting.bounded import BoundedEvidence
-from polypcount.counting.count import UNKNOWN_RATE, mask_remark
-from polypcount.counting.decide import decide, group
+from polypcount.counting.decide import Decision, decide, group
 from polypcount.counting.evidence import Evidence, EvidenceCollector, together_rows
 from polypcount.counting.operating_points import operating_point
 from polypcount.counting.pictures import DecodedFrame
 from polypcount.counting.recording import refuse_outside
+from polypcount.counting.remarks import UNKNOWN_RATE, UNMET, mask_remark
 from polypcount.counting.result import CountReport
+from polypcount.counting.scope import why_no_interval
 from polypcount.counting.settings import CountSettings
 from polypcount.counting.tracklets import least_boxes, link_rule
 from polypcount.encoder import Encoder, load_encoder
@@ -71,6 +72,7 @@ class Counter:
         self._follow = follow
         self._open: dict[int, _OpenSpan] = {}
         self._left_out = 0
+        self._boxes = 0  # of all tracklets, counted or not
         self._frame = -1
         self._frames_seen = 0
         self._frames_for_view: list[Image] = []
@@ -127,6 +129,7 @@ class Counter:
             self._collector.see(number, span.box_count, frame_index, box, pixels)
             span.box_count += 1
             span.stop_frame = frame_index + 1
+            self._boxes += 1
         self._ended.seen_together([number for number in numbers.tolist() if number >= 0])
         changed = self._end(ended)
         if self._follow:
@@ -145,8 +148,6 @@ class Counter:
         width, height = self._size or (None, None)
         parameters = {"min_frames": minimum, "tracker": asdict(settings.tracker) if self._tracked else None}
         remarks = [UNKNOWN_RATE] if settings.fps is None else []
-        if not evidence:
-            remarks.append("No tracklet was long enough to be counted." if self._left_out else "There were no boxes.")
         if self._ended.condensed:
             remarks.append(f"{self._ended.condensed} tracklets were joined with others of their polyp to bound memory.")
         if decision.unmet:
@@ -160,6 +161,7 @@ class Counter:
             decision,
             self._point,
             describe("live count", self._encoder, self._point, (), parameters),
+            no_interval=self._no_interval(evidence, decision, frames),
             retired=self._ended.retired,
             polyp_range=settings.polyp_range,
             left_out=self._left_out,
@@ -169,6 +171,16 @@ class Counter:
         )
         self._count = report.count
         return report
+
+    def _no_interval(self, evidence: Sequence[Evidence], decision: Decision, frames: int) -> str:
+        """Why no interval can be given; empty if one can."""
+        if not evidence and not self._ended.retired:
+            return "No tracklet was long enough to be counted." if self._left_out else "There were no boxes."
+        if decision.unmet:
+            return UNMET
+        seconds = None if self._settings.fps is None else frames / self._settings.fps
+        short_share = 1 - sum(one.box_count for one in evidence) / self._boxes
+        return why_no_interval(self._point, seconds, len(evidence) + self._ended.retired, short_share)
 
     def _look_for_view(self, frame: Image) -> None:
         """Look for the endoscope's view again after 1, 2, 4, ... 128 frames.

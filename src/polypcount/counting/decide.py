@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from polypcount.clustering import GroupingInput, OperatingPoint, group_into
 from polypcount.counting.evidence import Evidence
+from polypcount.counting.known_pairs import KnownPairs
 from polypcount.counting.result import DoubtfulPair
 
 REPETITIONS = 60
@@ -51,6 +52,7 @@ def decide(
     duration: float,
     point: OperatingPoint,
     polyp_range: PolypRange | None = None,
+    known: KnownPairs | None = None,
 ) -> Decision:
     """Group the tracklets of one recording.
 
@@ -60,13 +62,14 @@ def decide(
         duration: Duration of the recording in frames; see `duration_frames`.
         point: Method, parameters, and how they vary between recordings.
         polyp_range: The fewest and the most polyps there can be.
+        known: Pairs that somebody knows to be one polyp, or two.
     """
     if not evidence:
         none, unmet = np.empty(0, np.int32), _unmet(evidence, 0, polyp_range)
         return Decision(none, np.empty((0, 0), np.float32), none, 0, 0, np.empty(0), (), unmet)
-    labels = group(evidence, together, duration, point, polyp_range)
+    labels = group(evidence, together, duration, point, polyp_range, known)
     count = len(np.unique(labels))
-    repeated = _repeat(evidence, together, duration, point, polyp_range)
+    repeated = _repeat(evidence, together, duration, point, polyp_range, known)
     counts = np.array([len(np.unique(row)) for row in repeated], np.int32)
     share = np.zeros((len(labels), len(labels)), np.float32)
     for row in repeated:
@@ -83,9 +86,10 @@ def group(
     duration: float,
     point: OperatingPoint,
     polyp_range: PolypRange | None = None,
+    known: KnownPairs | None = None,
 ) -> NDArray[np.int32]:
     """The group of each tracklet at the operating point itself, int32[n]; arguments as for `decide`."""
-    return _group_at(_input(evidence, together, duration, point), point, polyp_range)
+    return _group_at(_input(evidence, together, duration, point, known), point, polyp_range)
 
 
 def _group_at(tracklets: GroupingInput, point: OperatingPoint, polyp_range: PolypRange | None) -> NDArray[np.int32]:
@@ -100,13 +104,14 @@ def _repeat(
     duration: float,
     point: OperatingPoint,
     polyp_range: PolypRange | None,
+    known: KnownPairs | None,
 ) -> NDArray[np.int32]:
     """Groups of each repetition, int32[REPETITIONS, n]."""
     values = point.repeated_values(REPETITIONS)
     repeated = np.zeros((REPETITIONS, len(evidence)), np.int32)
     draws = min(len(evidence[0].vectors) - 1, REPETITIONS)
     for draw in range(draws):
-        tracklets = _input(evidence, together, duration, point, 1 + draw)
+        tracklets = _input(evidence, together, duration, point, known, 1 + draw)
         if polyp_range is None:
             repeated[draw::draws] = point.labels_at(tracklets, values[draw::draws])
             continue
@@ -117,11 +122,18 @@ def _repeat(
 
 
 def _input(
-    evidence: Sequence[Evidence], together: NDArray[np.int64], duration: float, point: OperatingPoint, draw: int = 0
+    evidence: Sequence[Evidence],
+    together: NDArray[np.int64],
+    duration: float,
+    point: OperatingPoint,
+    known: KnownPairs | None,
+    draw: int = 0,
 ) -> GroupingInput:
+    known = known or KnownPairs()
     vectors = np.stack([one.vectors[draw] for one in evidence])
     start = np.array([one.start_frame for one in evidence], np.int64)
-    return GroupingInput.of(vectors, start, together if point.cannot_link else None, duration=duration)
+    apart = np.concatenate([together[: None if point.cannot_link else 0], known.two_polyps])
+    return GroupingInput.of(vectors, start, apart, known.one_polyp, duration=duration)
 
 
 def _unmet(evidence: Sequence[Evidence], count: int, polyp_range: PolypRange | None) -> str:

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polypcount.corpus import Boxes, Corpus, Video, is_corpus
-from polypcount.counting.settings import CountSettings
+from polypcount.counting.part import part_of
+from polypcount.counting.settings import BOX_FILE_SETTINGS, CountSettings
 from polypcount.errors import DataError, FileError
 from polypcount.importers import read_boxes
 from polypcount.video import FrameMask, FrameSource, open_source, open_video
@@ -32,6 +33,7 @@ class Recording:
         video: Name, length, frame rate and size.
         boxes: Boxes of video row 0, by frame; None where there are none yet.
         sources: Names of the files that were read.
+        part: The frames that are counted.
         unread_frames: How many frames a detector could not read.
     """
 
@@ -39,7 +41,13 @@ class Recording:
     video: Video
     boxes: Boxes | None
     sources: tuple[str, ...]
+    part: range
     unread_frames: int = 0
+
+    @property
+    def seconds(self) -> float | None:
+        """Duration of the part; None where the frame rate is not known."""
+        return None if self.video.fps is None else len(self.part) / self.video.fps
 
 
 def open_recording(
@@ -53,8 +61,9 @@ def open_recording(
         source: A video file, a folder of images, a DICOM file, or a corpus folder.
         boxes: A file or folder in any format that `read_boxes` reads, a corpus, or a table of video row 0. With None, a
             corpus folder uses its own boxes, and any other recording has none.
-        settings: `boxes_format`, `video`, `fps`, `first_frame`, `name` and `anonymous` are used here. If the boxes are
-            of several videos, the one named `video` is taken, or else the one with the name of the recording.
+        settings: Those about the boxes file, `video`, `fps`, `start`, `stop`, `name` and `anonymous` are used here. If
+            the boxes are of several videos, the one named `video` is taken, or else the one with the name of the
+            recording.
 
     Raises:
         FileError: Something is missing, damaged or of an unknown format.
@@ -68,9 +77,11 @@ def open_recording(
         recording = replace(recording, boxes=boxes.ordered())
     elif boxes is not None:
         recording = _with_boxes(recording, boxes, settings)
-    if (settings.first_frame, settings.boxes_format) != (None, None) and not isinstance(boxes, str | os.PathLike):
-        raise DataError("first_frame and boxes_format are settings for a file of boxes, and none was given")
+    for_a_file = [name for name in BOX_FILE_SETTINGS if getattr(settings, name) is not None]
+    if for_a_file and not isinstance(boxes, str | os.PathLike):
+        raise DataError(f"{for_a_file[0]} is a setting for a file of boxes, and none was given", mend=for_a_file[0])
     _refuse_misfit(recording)
+    recording = _cut(recording, part_of(recording.video, settings.start, settings.stop))
     name = settings.name or recording.video.id
     if settings.anonymous:
         return replace(recording, video=replace(recording.video, id=name, source=None), sources=())
@@ -98,11 +109,12 @@ def refuse_outside(boxes: Boxes, width: int, height: int, name: str) -> None:
 def _open(path: Path, settings: CountSettings) -> Recording:
     if is_corpus(path):
         corpus = Corpus.load(path)
-        row = _video_row(corpus, str(path), settings.video)
+        row = _video_row(corpus, str(path), settings.video, mend=("video", "all"))
         video = corpus.videos[row]
         source = open_video(video, corpus.files, row)
         video = replace(video, fps=video.fps or source.fps or settings.fps, width=source.width, height=source.height)
-        return Recording(source, video, corpus.select(videos=[video.id]).boxes, (str(path),))
+        own_boxes = corpus.select(videos=[video.id]).boxes
+        return Recording(source, video, own_boxes, (str(path),), range(video.frame_count))
     source, whole = open_source(path), Path(os.path.abspath(path))
     video = Video(
         id=whole.name if whole.is_dir() else whole.stem,
@@ -112,12 +124,13 @@ def _open(path: Path, settings: CountSettings) -> Recording:
         height=source.height,
         source=str(whole),
     )
-    return Recording(source, video, None, (str(path),))
+    return Recording(source, video, None, (str(path),), range(video.frame_count))
 
 
 def _with_boxes(recording: Recording, boxes: str | os.PathLike[str] | Corpus, settings: CountSettings) -> Recording:
     """The recording with the boxes of its video in a corpus or file."""
     video, source_name = recording.video, recording.sources[0]
+    drawn_on = settings.size or (video.width, video.height)
     if isinstance(boxes, Corpus):
         corpus, name = boxes, "the corpus of boxes"
     else:
@@ -125,23 +138,42 @@ def _with_boxes(recording: Recording, boxes: str | os.PathLike[str] | Corpus, se
         corpus = read_boxes(
             boxes,
             settings.boxes_format,
-            width=video.width,
-            height=video.height,
+            width=drawn_on[0],
+            height=drawn_on[1],
             image_names=_image_names(recording.source),
             first_frame=settings.first_frame,
+            box=settings.box,
+            ids=settings.ids,
+            images=settings.images,
         )
     # In a corpus folder, the setting has already chosen the recording.
     video_id = None if is_corpus(Path(source_name)) else settings.video
     own = corpus.videos[_video_row(corpus, name, video_id, prefer=(video.id, Path(video.source or "").name))]
-    for side in ("width", "height"):
-        expected, actual = getattr(own, side), getattr(video, side)
+    for side, actual in zip(("width", "height"), drawn_on, strict=True):
+        expected = getattr(own, side)
         if expected is not None and expected != actual:
+            frames = f"those of {source_name} have" if settings.size is None else "the given size has"
             raise DataError(
-                f"{name} is for frames with a {side} of {expected} pixels, and those of {source_name} have {actual}; "
-                "give the recording that the boxes were drawn on"
+                f"{name} is for frames with a {side} of {expected} pixels, and {frames} {actual}; give the recording "
+                "that the boxes were drawn on, or the size of its frames, to which the boxes are then scaled",
+                mend="size",
             )
     own_boxes = corpus.select(videos=[own.id]).boxes
-    return Recording(recording.source, replace(video, fps=video.fps or own.fps), own_boxes, (source_name, name))
+    if settings.size is not None and video.width and video.height:
+        scale = np.array([video.width / settings.size[0], video.height / settings.size[1]] * 2, np.float32)
+        own_boxes = replace(own_boxes, xyxy=own_boxes.xyxy * scale)
+    return replace(
+        recording, video=replace(video, fps=video.fps or own.fps), boxes=own_boxes, sources=(source_name, name)
+    )
+
+
+def _cut(recording: Recording, part: range) -> Recording:
+    """The recording with the boxes of a part of its frames."""
+    if recording.boxes is None or len(part) == recording.video.frame_count:
+        return replace(recording, part=part)
+    frame = recording.boxes.frame
+    inside = np.flatnonzero((frame >= part.start) & (frame < part.stop))
+    return replace(recording, part=part, boxes=recording.boxes.take(inside))
 
 
 def _image_names(source: FrameSource) -> list[str] | None:
@@ -152,7 +184,13 @@ def _image_names(source: FrameSource) -> list[str] | None:
     return ["" if file is None else file.name for file in files]
 
 
-def _video_row(corpus: Corpus, name: str, video_id: str | None, prefer: tuple[str, ...] = ()) -> int:
+def _video_row(
+    corpus: Corpus,
+    name: str,
+    video_id: str | None,
+    prefer: tuple[str, ...] = (),
+    mend: tuple[str, ...] = ("video",),
+) -> int:
     """Row of the video with this id. Without an id: the row of a preferred video, or of the only one."""
     ids = [video.id for video in corpus.videos]
     for candidate in prefer if video_id is None else (video_id,):
@@ -163,7 +201,7 @@ def _video_row(corpus: Corpus, name: str, video_id: str | None, prefer: tuple[st
     shown = ", ".join(ids[:5]) + (", ..." if len(ids) > 5 else "")
     if video_id is not None:
         raise DataError(f"{name} has no video {video_id!r}; it has: {shown}")
-    raise DataError(f"{name} has {len(ids)} videos ({shown}); say which one to take", mend="video")
+    raise DataError(f"{name} has {len(ids)} videos ({shown}); say which one to take", mend=mend)
 
 
 def _refuse_misfit(recording: Recording) -> None:
@@ -195,7 +233,7 @@ def _find_view(recording: Recording) -> NDArray[np.bool_] | None:
     if isinstance(recording.source, CropSource):  # drawn, with nothing around the view
         return None
     boxes = recording.boxes
-    frames = np.arange(recording.video.frame_count) if boxes is None or not len(boxes) else np.unique(boxes.frame)
+    frames = np.array(recording.part) if boxes is None or not len(boxes) else np.unique(boxes.frame)
     if not len(frames):
         return None
     chosen = frames[np.unique(np.linspace(0, len(frames) - 1, _FRAMES_FOR_VIEW).round().astype(np.int64))]

@@ -122,7 +122,8 @@ class CountReport:
 
     Attributes:
         video: The recording; its id is what the report calls it.
-        interval: Interval of the count.
+        interval: Interval of the count; None where nothing can be claimed.
+        no_interval: Why there is no interval, a sentence for the reader; empty if there is one.
         polyps: The polyps, in the order in which they are first seen.
         tracklets: The tracklets that were counted, in time order.
         together: float32[n, n], for every two tracklets the share of repetitions in which they are one polyp.
@@ -132,7 +133,9 @@ class CountReport:
         boxes: All boxes of the recording, video row 0; None where they were not kept, as in live counting.
         tracklet: int32[boxes], row in tracklets, -1 for a box that was not counted.
         left_out: How many tracklets were too short to count.
+        named_polyps: How many polyps the boxes came with; 0 where they name none.
         retired: Number of polyps of a long stream that are counted but have no tracklets left; 0 otherwise.
+        part: The frames that were counted; None for all.
         seconds: Time spent, by step: decode, crop, embed, group, ...
         remarks: What a reader should know, a sentence each.
         mask: What is blacked out in the pictures, and must be in any further ones; None for nothing.
@@ -140,7 +143,7 @@ class CountReport:
     """
 
     video: Video
-    interval: CountInterval
+    interval: CountInterval | None
     polyps: tuple[CountedPolyp, ...]
     tracklets: tuple[CountedTracklet, ...]
     together: NDArray[np.float32]
@@ -150,17 +153,22 @@ class CountReport:
     boxes: Boxes | None = None
     tracklet: NDArray[np.int32] | None = None
     left_out: int = 0
+    named_polyps: int = 0
     retired: int = 0
+    part: range | None = None
     seconds: Mapping[str, float] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
     mask: FrameMask | None = None
     embeddings: Embeddings | None = None
+    no_interval: str = ""
 
     def __post_init__(self) -> None:
         n = len(self.tracklets)
         members = sorted(row for polyp in self.polyps for row in polyp.tracklets)
         if members != list(range(n)) or self.together.shape != (n, n):
             raise DataError(f"a count report must put each of its {n} tracklets to one polyp, found {members[:9]}")
+        if (self.interval is None) != bool(self.no_interval):
+            raise DataError("a count report must have an interval, or say why it has none")
         if self.boxes is not None and (self.tracklet is None or len(self.tracklet) != len(self.boxes)):
             raise DataError("a count report with boxes must name the tracklet of each, or -1")
 

@@ -1,14 +1,18 @@
 """What a user can set about a count: plain values."""
 
-from typing import Annotated, ClassVar, Self
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from polypcount.counting.part import Moment
+from polypcount.importers import BoxConvention
 from polypcount.storage import SettingsSchema
 from polypcount.tracking import TrackRules
 
 _Count = Annotated[int, Field(ge=1)]
 _Rectangle = Annotated[tuple[int, int, int, int], Field(strict=False)]
+BOX_FILE_SETTINGS = ("boxes_format", "first_frame", "box", "ids", "size", "images")
 
 
 class CountSettings(SettingsSchema):
@@ -23,10 +27,19 @@ class CountSettings(SettingsSchema):
         max_polyps: Most polyps there can be, likewise.
         min_frames: Boxes that a tracklet must have to be counted; None for `least_boxes`.
         tracker: Rules for tracking boxes that come without tracks or polyps.
+        keep_polyps: Whether the polyps that came with the boxes are kept: tracklets of one of them are one polyp, and
+            tracklets of two are two. Without it they are used only to link boxes to tracklets.
+        start: First frame that is counted: its number, or a time such as "1:30" or "90s"; None for the first of all.
+        stop: The moment up to which frames are counted, likewise; its own frame is not.
         boxes_format: Format of the boxes file; None detects it from the content.
         video: Id of the video, where a corpus or the boxes have several.
         fps: Frames per second, where the recording does not say.
         first_frame: The number that the boxes file gives to the first frame; None for the default of its format.
+        box: What the four numbers of a box in the file are, such as "xywh"; None for the default of its format.
+        ids: Whether numbers in the file mean polyps or tracks; None for the default of its format.
+        size: Width and height of the frames that the boxes were drawn on; the boxes are scaled to the recording. None
+            for the size of the recording.
+        images: Folder of the images that the boxes belong to, or a COCO file that lists them.
         pictures: Whether the report shows pictures.
         mask_border: Whether everything outside the endoscope's view is blacked out in pictures.
         mask: Rectangles (x, y, width, height) in pixels that are blacked out in pictures.
@@ -42,10 +55,17 @@ class CountSettings(SettingsSchema):
     max_polyps: _Count | None = None
     min_frames: _Count | None = None
     tracker: TrackRules = TrackRules()
+    keep_polyps: bool = False
+    start: Moment | None = None
+    stop: Moment | None = None
     boxes_format: str | None = None
     video: str | None = None
     fps: Annotated[float, Field(gt=0)] | None = None
     first_frame: int | None = None
+    box: BoxConvention | None = None
+    ids: Literal["polyp", "track"] | None = None
+    size: Annotated[tuple[_Count, _Count], Field(strict=False)] | None = None
+    images: Annotated[Path, Field(strict=False)] | None = None
     pictures: bool = True
     mask_border: bool = True
     mask: Annotated[tuple[_Rectangle, ...], Field(strict=False)] = ()

@@ -35,17 +35,30 @@ class TrackedBoxes:
         return np.flatnonzero(self.tracklets.box_count >= self.min_frames)
 
     @property
-    def named(self) -> bool:
-        """Whether the boxes came with known polyps."""
-        return bool((self.boxes.polyp >= 0).any())
+    def short_share(self) -> float:
+        """Share of the boxes of tracklets that are in tracklets too short to be counted; 0 without tracklets."""
+        count = self.tracklets.box_count
+        return float(count[count < self.min_frames].sum() / max(count.sum(), 1))
+
+    @property
+    def named_polyps(self) -> int:
+        """How many polyps the boxes came with; 0 where they name none."""
+        return len(np.unique(self.boxes.polyp[self.boxes.polyp >= 0]))
 
     def together(self) -> list[tuple[int, int]]:
         """Pairs of tracklets with boxes in one frame."""
         return [(first, second) for first, second in tracklets_together(self.boxes, self.tracklets).tolist()]
 
 
-def track(boxes: Boxes, video: Video, settings: CountSettings) -> TrackedBoxes:
-    """Track boxes that came without tracks, and link all boxes to tracklets."""
+def track(boxes: Boxes, video: Video, settings: CountSettings, frame_count: int | None = None) -> TrackedBoxes:
+    """Track boxes that came without tracks, and link all boxes to tracklets.
+
+    Args:
+        boxes: Boxes of video row 0, by frame.
+        video: The recording.
+        settings: `tracker` and `min_frames` are used here.
+        frame_count: How many frames are counted; all by default.
+    """
     tracked = len(boxes) > 0 and not ((boxes.polyp >= 0) | (boxes.track >= 0)).any()
     if tracked:
         if boxes.score.max() > 1:
@@ -55,7 +68,8 @@ def track(boxes: Boxes, video: Video, settings: CountSettings) -> TrackedBoxes:
             )
         boxes = track_boxes(boxes, [video.fps], settings.tracker)
     tracklets = link_tracklets(boxes, *link_rule(tracked, video.fps, settings.tracker))
-    return TrackedBoxes(boxes, tracked, tracklets, settings.min_frames or least_boxes(video.frame_count))
+    minimum = settings.min_frames or least_boxes(video.frame_count if frame_count is None else frame_count)
+    return TrackedBoxes(boxes, tracked, tracklets, minimum)
 
 
 def least_boxes(frame_count: int) -> int:

@@ -17,7 +17,7 @@ from polypcount.detection.outputs import OutputReading, read, without_overlaps
 from polypcount.detection.reading import resolve
 from polypcount.detection.settings import DetectorSettings
 from polypcount.encoder import Preprocessing
-from polypcount.errors import DataError, FileError
+from polypcount.errors import FileError
 from polypcount.progress import Progress, no_progress
 from polypcount.video import FrameSource, resize
 from polypcount.video.ahead import ahead
@@ -129,10 +129,18 @@ def load_detector(path: str | os.PathLike[str], settings: DetectorSettings | Non
     return Detector(model, settings, reading, images)
 
 
-def detect_boxes(source: FrameSource, detector: Detector, *, progress: Progress = no_progress) -> tuple[Boxes, int]:
-    """Find the boxes in all frames of a recording.
+def detect_boxes(
+    source: FrameSource, detector: Detector, frames: range | None = None, *, progress: Progress = no_progress
+) -> tuple[Boxes, int]:
+    """Find the boxes in frames of a recording.
 
     Frames that cannot be read are left out.
+
+    Args:
+        source: Gives the frames.
+        detector: Finds the boxes.
+        frames: The frames that are looked at; all by default.
+        progress: Counts frames.
 
     Returns:
         The boxes with their scores, of video row 0, and the number of frames that were read.
@@ -140,25 +148,25 @@ def detect_boxes(source: FrameSource, detector: Detector, *, progress: Progress 
     Raises:
         FileError: No frame can be read.
     """
-    frames, boxes, scores = [], [], []
+    numbers, boxes, scores = [], [], []
     try:
-        for frame, _, xyxy, score in detections(source, detector, progress=progress):
-            frames.append(np.full(len(xyxy), frame))
+        for frame, _, xyxy, score in detections(source, detector, frames, progress=progress):
+            numbers.append(np.full(len(xyxy), frame))
             boxes.append(xyxy)
             scores.append(score)
     except FileError:  # raised after all frames that can be read
-        if not frames:
+        if not numbers:
             raise
-    if not frames:
+    if not numbers:
         return Boxes.empty(), 0
-    numbers = np.concatenate(frames)
-    return Boxes(np.zeros_like(numbers), numbers, np.concatenate(boxes), np.concatenate(scores)), len(frames)
+    rows = np.concatenate(numbers)
+    return Boxes(np.zeros_like(rows), rows, np.concatenate(boxes), np.concatenate(scores)), len(numbers)
 
 
 def detections(
-    source: FrameSource, detector: Detector, *, every: int = 1, progress: Progress = no_progress
+    source: FrameSource, detector: Detector, frames: range | None = None, *, progress: Progress = no_progress
 ) -> Iterator[tuple[int, Image, _Floats, _Floats]]:
-    """Run a detector on every `every`-th frame of a recording, starting with the first.
+    """Run a detector on frames of a recording, by default on all of them.
 
     A thread decodes the next frames meanwhile; up to six frames are in memory. An error in decoding is raised after the
     frames before it. Closing the iterator ends the thread.
@@ -166,13 +174,11 @@ def detections(
     Yields:
         The index of a frame, the frame, its boxes and their scores, as `Detector.detect` gives them.
     """
-    if every < 1:
-        raise DataError(f"every must be at least 1, found {every!r}")
-    indices = np.arange(0, source.frame_count, every)
-    with contextlib.closing(ahead(source.frames(indices))) as frames:
-        for done, (index, image) in enumerate(frames, 1):
+    wanted = range(source.frame_count) if frames is None else frames
+    with contextlib.closing(ahead(source.frames(np.array(wanted, np.int64)))) as images:
+        for done, (index, image) in enumerate(images, 1):
             yield index, image, *detector.detect(image)
-            progress(done, len(indices))
+            progress(done, len(wanted))
 
 
 def _fitted(frame: Image, size: tuple[int, int], *, letterbox: bool) -> tuple[Image, tuple[int, int, int, int]]:

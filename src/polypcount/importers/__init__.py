@@ -2,7 +2,17 @@
 
 from polypcount.importers.boxes.any_format import read_boxes
 from polypcount.importers.merge import merge, published_counts
-from polypcount.importers.reading import Options
+from polypcount.importers.reading import BoxConvention, Options
 from polypcount.importers.registry import FORMATS, Format, read_corpus, write_boxes
 
-__all__ = ["FORMATS", "Format", "Options", "merge", "published_counts", "read_boxes", "read_corpus", "write_boxes"]
+__all__ = [
+    "FORMATS",
+    "BoxConvention",
+    "Format",
+    "Options",
+    "merge",
+    "published_counts",
+    "read_boxes",
+    "read_corpus",
+    "write_boxes",
+]

@@ -4,6 +4,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -79,17 +80,20 @@ class CountFile(Manifest):
     """Schema of count.json."""
 
     FORMAT: ClassVar[str] = "polypcount-count"
+    VERSION: ClassVar[int] = 2  # version 1 always had an interval
     KIND: ClassVar[str] = "a count"
     model_config = _OPEN
 
     count: int
-    interval: _Interval
+    interval: _Interval | None
+    no_interval: str = ""
     video: _Video
     polyps: list[_Polyp]
     tracklets: list[_Tracklet]
     pairs: list[_Pair]
     repeated: list[int]
     left_out: int
+    named_polyps: int = 0
     retired: int
     seconds: dict[str, float | None]
     remarks: list[str]
@@ -138,12 +142,8 @@ def count_values(report: CountReport, files: Sequence[str] = ()) -> dict[str, An
         "format": CountFile.FORMAT,
         "format_version": CountFile.VERSION,
         "count": report.count,
-        "interval": {
-            "low": int(report.interval.low),
-            "high": int(report.interval.high),
-            "level": float(report.interval.level),
-            "meaning": report.interval.meaning,
-        },
+        "interval": None if report.interval is None else asdict(report.interval),
+        "no_interval": report.no_interval,
         "video": {
             "id": _valid_text(video.id),
             "file": None if video.source is None else _valid_text(file_name(video.source)),
@@ -176,6 +176,7 @@ def count_values(report: CountReport, files: Sequence[str] = ()) -> dict[str, An
         ],
         "repeated": report.repeated.tolist(),
         "left_out": int(report.left_out),
+        "named_polyps": int(report.named_polyps),
         "retired": int(report.retired),
         "seconds": {step: _number(spent) for step, spent in report.seconds.items()},
         "remarks": [_valid_text(remark) for remark in report.remarks],

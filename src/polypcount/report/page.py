@@ -23,7 +23,7 @@ def report_page(report: CountReport) -> str:
     return render(
         "report.html.jinja",
         report=report,
-        interval=interval(report.interval.low, report.interval.high),
+        interval=None if report.interval is None else interval(report.interval.low, report.interval.high),
         duration=Clock(report.video.fps).span(report.video.frame_count),
         timelines=timelines(report),
         cards=[card_of(report, polyp) for polyp in report.polyps],

@@ -29,8 +29,8 @@ class SummaryRow:
     Attributes:
         name: Id of its video.
         count: Number of distinct polyps; None if counting failed.
-        low: Lower end of the interval; None if counting failed.
-        high: Upper end of the interval; None if counting failed.
+        low: Lower end of the interval; None if counting failed or gave no interval.
+        high: Upper end of the interval, likewise.
         tracklets: Number of tracklets that were counted.
         frame_count: Number of frames of the recording; None if it is not known.
         fps: Frames per second of the recording; None if it is not known.
@@ -52,11 +52,12 @@ class SummaryRow:
     def of_report(cls, folder: str | os.PathLike[str]) -> "SummaryRow":
         """The row for the report in this folder."""
         values, page = read_count(folder), Path(folder) / "report.html"
+        interval = values["interval"] or {"low": None, "high": None}
         return cls(
             values["video"]["id"],
             values["count"],
-            values["interval"]["low"],
-            values["interval"]["high"],
+            interval["low"],
+            interval["high"],
             len(values["tracklets"]),
             values["video"]["frame_count"],
             values["video"]["fps"],
@@ -184,7 +185,7 @@ def _relative(page: Path, home: Path) -> str:
 
 def _in_words(row: SummaryRow, values: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "interval": "" if row.low is None or row.high is None else interval(row.low, row.high),
+        "interval": "none" if row.low is None or row.high is None else interval(row.low, row.high),
         "duration": "" if row.frame_count is None else Clock(row.fps).span(row.frame_count),
         "link": values["report"] and quote(values["report"]),
     }

@@ -34,7 +34,7 @@ def write_annotated(
     mask: FrameMask | None = None,
     progress: Progress = no_progress,
 ) -> Path:
-    """Write the recording as an mp4 file with a box, colour and number for each polyp.
+    """Write what was counted of the recording as an mp4 file, with a box, colour and number for each polyp.
 
     Boxes that were not counted are grey. A frame that cannot be read is replaced by the frame before it. Frames are
     read, drawn and written one at a time. Video needs an even width and height, so a last odd column or row is
@@ -68,8 +68,8 @@ def _drawn(
 ) -> Iterator[Image]:
     assert report.boxes is not None
     order = np.argsort(report.boxes.frame, kind="stable")
-    frames, count = report.boxes.frame[order], report.video.frame_count
-    for index, image in enumerate(_every_frame(source, count)):
+    frames, part = report.boxes.frame[order], report.part or range(report.video.frame_count)
+    for index, image in zip(part, _every_frame(source, part), strict=True):
         shown = image if mask is None else mask.apply(image)
         start, stop = np.searchsorted(frames, [index, index + 1])
         if stop > start:
@@ -79,22 +79,22 @@ def _drawn(
         if height % 2 or width % 2:
             shown = np.pad(shown, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge")
         yield shown
-        progress(index + 1, count)
+        progress(index - part.start + 1, len(part))
 
 
-def _every_frame(source: FrameSource, count: int) -> Iterator[Image]:
-    """All frames 0 .. count - 1; one that cannot be read is replaced by the one before it, or by black."""
+def _every_frame(source: FrameSource, part: range) -> Iterator[Image]:
+    """All frames of a part; one that cannot be read is replaced by the one before it, or by black."""
     last: Image = np.zeros((source.height, source.width, 3), np.uint8)
-    done = 0
+    following = part.start
     try:
-        for index, image in source.frames(np.arange(count)):
-            yield from repeat(last, index - done)
+        for index, image in source.frames(np.array(part)):
+            yield from repeat(last, index - following)
             yield image
-            last, done = image, index + 1
+            last, following = image, index + 1
     except FileError:  # raised after all frames that can be read
-        if not done:
+        if following == part.start:
             raise
-    yield from repeat(last, count - done)
+    yield from repeat(last, part.stop - following)
 
 
 def draw_boxes(image: Image, xyxy: NDArray[np.float32], numbers: NDArray[np.int32]) -> Image:

@@ -11,6 +11,7 @@ import numpy as np
 
 from polypcount.corpus import Corpus, FrameFiles, is_corpus
 from polypcount.errors import DataError, FileError, first_line
+from polypcount.importers.boxes.box_csv import separator_of
 from polypcount.importers.boxes.coco import FRAME_KEYS
 from polypcount.importers.reading import (
     Options,
@@ -24,6 +25,7 @@ from polypcount.importers.reading import (
 )
 from polypcount.importers.registry import FORMATS, read_format
 from polypcount.machine import available_cores
+from polypcount.storage import check
 
 _BY_SUFFIX = {".csv": "csv", ".txt": "mot", ".xml": "cvat", ".json": "coco"}
 _ONE_FILE_SUFFIXES = frozenset({".csv", ".json"})
@@ -42,7 +44,7 @@ def read_boxes(
     width: int | None = None,
     height: int | None = None,
     image_names: Sequence[str] | None = None,
-    first_frame: int | None = None,
+    **settings: object,
 ) -> Corpus:
     """Read the boxes of a recording. A JSON file is parsed only once.
 
@@ -56,24 +58,30 @@ def read_boxes(
             frame without an image. In VOC, YOLO and COCO without frame ids, boxes belong to images by name. They are
             put on the image whose name ends in the same number. This needs names that all end in different numbers, and
             no `first_frame`. In a file of several videos, boxes without such an image come after the last frame.
-        first_frame: The number that the file gives to the first frame; None for the default of the format.
+        settings: Fields of `Options` for the file, such as `first_frame`, `box` and `ids`; None for the default of the
+            format.
 
     Raises:
         FileError: The boxes cannot be read, or their format cannot be detected.
-        DataError: There is no such format, it has no use for `first_frame`, or a box is for an image that is not there.
+        DataError: There is no such format, it has no use for one of the settings, or a box is for an image that is
+            not there.
     """
     target = Path(os.path.abspath(path))
     work = Work(Problems(), available_cores(), cache=False)
     name = boxes_format or guess_format(target, work.load_json)
+    plain = {name: str(value) if isinstance(value, os.PathLike) else value for name, value in settings.items()}
+    given = {setting: value for setting, value in plain.items() if value is not None}
     if name == "corpus":
-        if first_frame is not None:
-            raise DataError(f"{target} is a corpus; first_frame is a setting for other formats", mend="first_frame")
+        if given:
+            raise DataError(f"{target} is a corpus; {min(given)} is a setting for other formats", mend=min(given))
         return Corpus.load(target)
     if name in _ONE_FILE_FORMATS:
         target = boxes_file(target)
-    frames = _frames_by_number(image_names) if image_names and first_frame is None and name in _BY_NAME else None
+    by_number = image_names and "first_frame" not in given and name in _BY_NAME
+    frames = _frames_by_number(image_names) if image_names and by_number else None
     size: dict[str, Any] = {"width": width, "height": height}
-    options = Options(first_frame=first_frame if frames is None else 0, **(size if name == "yolo" else {}))
+    defaults = {**({} if frames is None else {"first_frame": 0}), **(size if name == "yolo" else {})}
+    options = check(Options, {**defaults, **given}, name)
     try:
         corpus = read_format(name, target, options, work)
     except FileError as problem:
@@ -164,10 +172,12 @@ def _of_file(path: Path, load: Callable[[Path], Any]) -> str | None:
         return "coco-results"
     if text.startswith("{"):  # the keys at the top level decide, and may be at the end
         keys = load(path).keys()
-        return "frames-json" if "frames" in keys and "annotations" not in keys else "coco"
+        if "annotations" in keys or "images" in keys:
+            return "coco"
+        return "frames-json" if "frames" in keys else None
     if root := _ROOT.search(text):
         return "voc" if root[1] == "annotation" else "cvat"
-    if "frame" in [name.strip(' "') for name in text.partition("\n")[0].split(",")]:
+    if "frame" in [name.strip(' "\r') for name in text.partition("\n")[0].split(separator_of(text))]:
         return "csv"
     return "mot" if _is_mot(text) else _BY_SUFFIX.get(path.suffix.lower())
 

@@ -10,7 +10,8 @@
   videos have it. In a file without one, a mere number n becomes `<video>_<n>`.
 - track: number that a tracker gave, from 0; empty or -1 where there is none.
 
-Columns may come in any order; other columns are refused.
+Columns may come in any order; other columns are refused. Where the header is separated by semicolons or tabs, as
+spreadsheets in many countries write it, so are the rows, and numbers may have a decimal comma.
 
 `write` gives one `boxes.csv` with all columns, whose numbers read back exactly. Ids that look like a formula to a
 spreadsheet, or do not fit into one line, are in JSON quotes. CSV cannot hold videos and polyps without boxes, nor
@@ -48,6 +49,7 @@ from polypcount.importers.reading import (
 from polypcount.storage import csv_cell, csv_text, read_text, shown, write_text
 
 _REQUIRED = ("frame", "x1", "y1", "x2", "y2")
+_DECIMALS = (*_REQUIRED, "score")
 _COLUMNS = ("video", *_REQUIRED, "score", "polyp", "track")
 
 
@@ -72,21 +74,32 @@ def read(path: Path, options: Options, work: Work) -> Corpus:
     return join([boxes.to_corpus(video) for video, boxes in zip(videos, rows.values(), strict=True)], path)
 
 
+def separator_of(text: str) -> str:
+    """What separates the columns of a CSV text: a comma, or a semicolon or tab if its header has only these."""
+    header = text.partition("\n")[0]
+    return next((mark for mark in (",", ";", "\t") if mark in header), ",")
+
+
 def _lines(path: Path, problems: Problems) -> Iterator[tuple[str, dict[str, str]]]:
     """Location and values by column of each line below the header."""
-    reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
+    text = read_text(path)
+    separator = separator_of(text)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     try:
         header = [name.strip() for name in next(reader, [])]
         if not set(_REQUIRED) <= set(header) <= set(_COLUMNS) or len(set(header)) < len(header):
             others = ", ".join(name for name in _COLUMNS if name not in _REQUIRED)
             raise FileError(
                 f"{path}:1: the header must have {', '.join(_REQUIRED)} and may have {others}, each once, "
-                f"found {shown(','.join(header))}"
+                f"found {shown(separator.join(header))}"
             )
         for texts in reader:
             where = f"{path}:{reader.line_num}"
             if len(texts) == len(header):
-                yield where, {name: text.strip() for name, text in zip(header, texts, strict=True)}
+                values = {name: text.strip() for name, text in zip(header, texts, strict=True)}
+                if separator != ",":
+                    values |= {name: values[name].replace(",", ".") for name in _DECIMALS if name in values}
+                yield where, values
             elif texts:
                 problems.bad(where, f"{len(header)} values are expected, as in the header, found {len(texts)}")
     except csv.Error as problem:

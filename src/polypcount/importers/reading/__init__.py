@@ -15,7 +15,7 @@ from polypcount.importers.reading.identities import (
     polyp_name,
     track_numbers,
 )
-from polypcount.importers.reading.options import Options
+from polypcount.importers.reading.options import BoxConvention, Options
 from polypcount.importers.reading.pixels import image_size, mask_boxes, read_mask
 from polypcount.importers.reading.problems import Problems
 from polypcount.importers.reading.rows import BoxNumbers, BoxRows, to_xyxy
@@ -49,6 +49,7 @@ from polypcount.importers.reading.work import ImportTask, Work
 from polypcount.importers.reading.xml import Element, elements, parse
 
 __all__ = [
+    "BoxConvention",
     "BoxNumbers",
     "BoxRows",
     "Element",
