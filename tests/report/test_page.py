@@ -82,11 +82,20 @@ def test_a_card_shows_the_best_frame_with_its_box_and_views_over_time() -> None:
     shown = [base64.b64decode(view.uri.partition(",")[2]) for view in card.views]
     assert len(shown) == 8
     assert (shown[0], shown[-1]) == (views[0].jpeg, views[-1].jpeg)
-    assert [view.when for view in card.views] == ["0:04", "0:04", "0:05", "0:15", "0:16", "0:20", "0:21", "0:21"]
+    assert [view.when for view in card.views] == [
+        "0:04.0",
+        "0:04.5",
+        "0:05.0",
+        "0:15.2",
+        "0:16.2",
+        "0:20.8",
+        "0:21.3",
+        "0:21.8",
+    ]
     facts = {name: value.replace("\N{NO-BREAK SPACE}", " ") for name, value in card.facts}
     assert facts == {
-        "First seen": "0:04",
-        "Last seen": "0:22",
+        "First seen": "0:04.0",
+        "Last seen": "0:22.3",
         "Visible for": "4.8 s",
         "Seen in": "3 tracklets",
         "Certainty": "high (92 %)",

@@ -6,11 +6,17 @@ from typing import Literal
 
 import pytest
 
+from polypcount.corpus import Video
 from polypcount.counting.result import DoubtfulPair
 from polypcount.report.colours import COLOURS, TEXTURES, contrast, mark_of
 from polypcount.report.provenance import file_name, provenance_rows, without_folders
-from polypcount.report.words import Clock, amount, certainty, doubt, interval, minutes, percent
+from polypcount.report.words import Clock, amount, certainty, doubt, duration, interval, minutes, percent
 from tests.report.reports import report_of
+
+
+def clock(fps: float | None, frames: int = 150_000) -> Clock:
+    """Of a recording with this many frames."""
+    return Clock(report_of([1], pictures=False, video=Video("a", frames, fps)))
 
 
 @pytest.mark.parametrize(
@@ -25,22 +31,28 @@ from tests.report.reports import report_of
     ],
 )
 def test_moments_are_minutes_and_whole_seconds(frame: int, fps: float, told: str) -> None:
-    assert Clock(fps).moment(frame) == told
+    assert clock(fps).moment(frame) == told
+
+
+@pytest.mark.parametrize(("frame", "told"), [(0, "0:00.0"), (10, "0:00.4"), (12, "0:00.4"), (1525, "1:01.0")])
+def test_a_short_recording_has_tenths_of_a_second(frame: int, told: str) -> None:
+    assert clock(25, frames=99 * 25).moment(frame) == told
+    assert "." not in clock(25, frames=101 * 25).moment(frame)
 
 
 def test_without_a_frame_rate_moments_and_spans_are_frames() -> None:
-    clock = Clock(None)
-    assert [plain(clock.moment(18_120)), plain(clock.span(1)), plain(clock.span(250))] == [
+    unknown = clock(None)
+    assert [plain(unknown.moment(18_120)), plain(duration(None, 1)), plain(duration(None, 250))] == [
         "frame 18,120",
         "1 frame",
         "250 frames",
     ]
-    assert clock.unit == "frames"
+    assert unknown.unit == "frames"
 
 
 @pytest.mark.parametrize(("frames", "told"), [(0, "0.0 s"), (207, "8.3 s"), (2499, "100.0 s"), (3125, "2:05 min")])
 def test_spans(frames: int, told: str) -> None:
-    assert plain(Clock(25).span(frames)) == told
+    assert plain(duration(frames / 25, frames)) == told
 
 
 @pytest.mark.parametrize(

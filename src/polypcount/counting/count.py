@@ -80,6 +80,7 @@ def count(
         seconds=clock.seconds,
         remarks=_remarks(recording, tracked, decision, mask, settings),
         mask=mask,
+        times=recording.times,
     )
 
 

@@ -15,7 +15,7 @@ from polypcount.errors import DataError, FileError
 from polypcount.importers import read_boxes
 from polypcount.video import FrameMask, FrameSource, open_source, open_video
 from polypcount.video.frame_folder import FrameFolder
-from polypcount.video.frames import Image
+from polypcount.video.frames import Image, TimedSource
 from polypcount.video.opening import CropSource
 from polypcount.video.view_mask import find_view
 
@@ -33,6 +33,8 @@ class Recording:
         boxes: Boxes of video row 0, by frame; None where there are none yet.
         sources: Names of the files that were read.
         unread_frames: How many frames a detector could not read.
+        times: float64[frame_count + 1], when each frame is shown, in seconds from the first one, and when the last one
+            ends; None where the frame rate is constant or not known.
     """
 
     source: FrameSource
@@ -40,6 +42,7 @@ class Recording:
     boxes: Boxes | None
     sources: tuple[str, ...]
     unread_frames: int = 0
+    times: NDArray[np.float64] | None = None
 
 
 def open_recording(
@@ -102,7 +105,8 @@ def _open(path: Path, settings: CountSettings) -> Recording:
         video = corpus.videos[row]
         source = open_video(video, corpus.files, row)
         video = replace(video, fps=video.fps or source.fps or settings.fps, width=source.width, height=source.height)
-        return Recording(source, video, corpus.select(videos=[video.id]).boxes, (str(path),))
+        boxes = corpus.select(videos=[video.id]).boxes
+        return Recording(source, video, boxes, (str(path),), times=_times(source, video))
     source, whole = open_source(path), Path(os.path.abspath(path))
     video = Video(
         id=whole.name if whole.is_dir() else whole.stem,
@@ -112,7 +116,16 @@ def _open(path: Path, settings: CountSettings) -> Recording:
         height=source.height,
         source=str(whole),
     )
-    return Recording(source, video, None, (str(path),))
+    return Recording(source, video, None, (str(path),), times=_times(source, video))
+
+
+def _times(source: FrameSource, video: Video) -> NDArray[np.float64] | None:
+    """The times of the video's frames, by the source. Frames that the source should have and has not are even."""
+    times = source.times if isinstance(source, TimedSource) else None
+    if times is None or not video.fps:
+        return None
+    missing = np.arange(1, video.frame_count + 2 - len(times)) / video.fps
+    return np.append(times, times[-1] + missing)[: video.frame_count + 1]
 
 
 def _with_boxes(recording: Recording, boxes: str | os.PathLike[str] | Corpus, settings: CountSettings) -> Recording:
@@ -141,7 +154,8 @@ def _with_boxes(recording: Recording, boxes: str | os.PathLike[str] | Corpus, se
                 "give the recording that the boxes were drawn on"
             )
     own_boxes = corpus.select(videos=[own.id]).boxes
-    return Recording(recording.source, replace(video, fps=video.fps or own.fps), own_boxes, (source_name, name))
+    video = replace(video, fps=video.fps or own.fps)
+    return replace(recording, video=video, boxes=own_boxes, sources=(source_name, name))
 
 
 def _image_names(source: FrameSource) -> list[str] | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from polypcount.counting.result import CountedPolyp, CountedTracklet, CountReport, Picture
-from polypcount.report.words import Clock, amount, certainty, doubt
+from polypcount.report.words import Clock, amount, certainty, doubt, duration
 
 _VIEWS = 8
 MOST_PAIRS = 12
@@ -55,13 +55,13 @@ class PairSide:
 
 def card_of(report: CountReport, polyp: CountedPolyp) -> PolypCard:
     """The card of one polyp."""
-    clock = Clock(report.video.fps)
+    clock = Clock(report)
     tracklets = [report.tracklets[row] for row in polyp.tracklets]
     first, last = first_and_last_frame(report, polyp)
     facts = (
         ("First seen", clock.moment(first)),
         ("Last seen", clock.moment(last)),
-        ("Visible for", clock.span(report.visible_frames(polyp))),
+        ("Visible for", duration(report.visible_seconds(polyp), report.visible_frames(polyp))),
         ("Seen in", amount(len(tracklets), "tracklet")),
         ("Certainty", certainty(polyp.certainty, len(report.repeated))),
     )
@@ -103,12 +103,11 @@ def best_picture(tracklets: Sequence[CountedTracklet]) -> Picture | None:
 
 
 def _side(report: CountReport, row: int) -> PairSide:
-    clock, tracklet = Clock(report.video.fps), report.tracklets[row]
+    clock, tracklet = Clock(report), report.tracklets[row]
     picture = max(tracklet.views, key=lambda view: view.quality, default=tracklet.whole)
-    span = f"{clock.moment(tracklet.start_frame)} to {clock.moment(tracklet.stop_frame - 1)}"
     text = f"Polyp {tracklet.polyp}, tracklet {row + 1}"
     shown = None if picture is None else _page_picture(picture, clock, text, boxed=picture is tracklet.whole)
-    return PairSide(tracklet.polyp, shown, span)
+    return PairSide(tracklet.polyp, shown, clock.span(tracklet))
 
 
 def _page_picture(picture: Picture, clock: Clock, text: str, *, boxed: bool = False) -> PagePicture:

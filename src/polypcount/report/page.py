@@ -9,7 +9,7 @@ from polypcount.report.cards import card_of, pair_cards
 from polypcount.report.colours import mark_of
 from polypcount.report.provenance import provenance_rows
 from polypcount.report.timeline import timelines
-from polypcount.report.words import NOT_A_DEVICE, Clock, amount, interval, percent
+from polypcount.report.words import NOT_A_DEVICE, amount, duration, interval, percent
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -24,7 +24,7 @@ def report_page(report: CountReport) -> str:
         "report.html.jinja",
         report=report,
         interval=interval(report.interval.low, report.interval.high),
-        duration=Clock(report.video.fps).span(report.video.frame_count),
+        duration=duration(report.seconds_of(report.video.frame_count), report.video.frame_count),
         timelines=timelines(report),
         cards=[card_of(report, polyp) for polyp in report.polyps],
         pairs=pair_cards(report),

@@ -51,7 +51,9 @@ def provenance_rows(report: CountReport) -> list[tuple[str, str]]:
     rows = [("Recording", video.id)]
     if video.source is not None:
         rows.append(("File", file_name(video.source)))
-    rate = "unknown frame rate" if video.fps is None else f"{video.fps:g} frames a second"
+    rate = "unknown frame rate" if video.fps is None else f"{video.fps:.4g} frames a second"
+    if report.times is not None:
+        rate += " on average, at varying times"
     size = f", {video.width} x {video.height} pixels" if video.width and video.height else ""
     rows.append(("Frames", f"{video.frame_count:,}, {rate}{size}"))
     if names := ", ".join(dict.fromkeys(map(file_name, provenance.sources))):
