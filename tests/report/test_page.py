@@ -160,7 +160,7 @@ def test_no_polyp_is_said_plainly_and_leaves_no_empty_sections() -> None:
     page = Page(report_page(report_of([], remarks=(), left_out=0)))
     assert "0 distinct polyps" in page.text
     assert "No polyps were counted in this recording. There are no tracklets." in page.text
-    assert page.headings == ["0", "distinct polyps", "How this was made"]
+    assert page.headings == ["0", "distinct polyps", "Review", "How this was made"]
     assert not page.all("img")
     assert not page.all("svg")
     for heading in ("Timeline", "Uncertain pairs", "Remarks"):
@@ -200,7 +200,7 @@ def test_without_a_frame_rate_everything_is_in_frames() -> None:
 
 def test_sixty_polyps_have_sixty_lanes_labelled_with_numbers() -> None:
     page = Page(report_page(report_of(range(1, 61), pictures=False)))
-    links = [one for one in page.all("a") if (one["href"] or "").startswith("#polyp-")]
+    links = [one for one in page.all("a") if "aria-label" in one]
     assert [one["aria-label"] for one in links] == [f"Polyp {number}" for number in range(1, 61)]
     assert {one["id"] for one in page.all("article")} == {(one["href"] or "#")[1:] for one in links}
     assert {one["id"] for one in page.all("pattern")} == {"stripes", "bars", "dots"}
@@ -214,6 +214,27 @@ def test_at_most_twelve_pairs_are_shown_and_how_many_there_are(pairs: int, shown
     assert page.text.count("Counted as two polyps") == shown
     assert f"There {'is 1 decision ' if pairs == 1 else f'are {pairs} decisions '}on which" in page.text
     assert ("the 12 most uncertain are shown" in page.text) == (pairs > 12)
+
+
+def test_cards_link_to_their_pairs_and_pairs_to_their_cards() -> None:
+    doubts = (
+        DoubtfulPair(0, 2, 0.6, "two?"),
+        *(DoubtfulPair(row, row + 1, 0.4, "one?") for row in (1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13)),
+    )
+    groups = [1, 2, 1, *range(3, 15)]
+    report = report_of(groups, pictures=False, pairs=doubts)
+    cards = [card_of(report, polyp) for polyp in report.polyps]
+    assert [card.pairs for card in cards[:4]] == [(1, 2), (2,), (3,), (3, 4)]
+    assert (cards[12].pairs, cards[12].more_pairs) == ((12,), 1)
+    assert (cards[13].pairs, cards[13].more_pairs) == ((), 1)
+    page = Page(report_page(report))
+    leads = [(one["href"] or "")[1:] for one in page.all("a")]
+    ids = {attributes["id"] for _, attributes in page.tags if "id" in attributes}
+    assert set(leads) <= ids
+    assert {f"pair-{rank}" for rank in range(1, 13)} <= set(leads)
+    assert leads.count("pair-1") == 1
+    assert leads.count("pair-2") == 2
+    assert leads.count("polyp-1") == 1 + 2 + 1  # its lane, both sides of the first pair, a side of the second
 
 
 def test_polyps_of_which_only_the_number_is_kept_are_told() -> None:

@@ -36,12 +36,23 @@ class PagePicture:
 
 @dataclass(frozen=True)
 class PolypCard:
-    """One polyp; `facts` are names and values, in order."""
+    """One polyp.
+
+    Attributes:
+        number: Its number.
+        best: Its best frame.
+        views: Pictures over time.
+        facts: Names and values, in order.
+        pairs: Numbers of the shown uncertain pairs that concern it.
+        more_pairs: How many others concern it.
+    """
 
     number: int
     best: PagePicture | None
     views: tuple[PagePicture, ...]
     facts: tuple[tuple[str, str], ...]
+    pairs: tuple[int, ...] = ()
+    more_pairs: int = 0
 
 
 @dataclass(frozen=True)
@@ -70,11 +81,19 @@ def card_of(report: CountReport, polyp: CountedPolyp) -> PolypCard:
     views = sorted((view for tracklet in tracklets for view in tracklet.views), key=lambda view: view.frame)
     # Equally spaced in their order, with the first and the last.
     chosen = np.linspace(0, len(views) - 1, min(_VIEWS, len(views))).round().astype(int)
+    concern = [
+        rank
+        for rank, pair in enumerate(report.pairs, 1)
+        if polyp.number in (report.tracklets[pair.first].polyp, report.tracklets[pair.second].polyp)
+    ]
+    pairs = tuple(rank for rank in concern if rank <= MOST_PAIRS)
     return PolypCard(
         polyp.number,
         None if best is None else _page_picture(best, clock, f"{name}, best frame", boxed=True),
         tuple(_page_picture(views[index], clock, name) for index in chosen),
         facts,
+        pairs,
+        len(concern) - len(pairs),
     )
 
 

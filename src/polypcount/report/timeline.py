@@ -78,5 +78,5 @@ def _ticks(length: float, in_seconds: bool) -> Iterator[tuple[float, str]]:
     steps = itertools.chain(_SECONDS, (step for step in rising if step > _SECONDS[-1])) if in_seconds else rising
     step = next(step for step in steps if length / step < _MOST_TICKS)
     for time in (step * index for index in range(int(length / step + 1e-6) + 1)):
-        label = minutes(time, tenths=step < 1) if in_seconds else f"{time:,.0f}"
+        label = minutes(time, int(step < 1)) if in_seconds else f"{time:,.0f}"
         yield round(min(100 * time / length, 100), 3), label

@@ -7,11 +7,12 @@ from polypcount.counting.result import CountedTracklet, CountReport, DoubtfulPai
 NOT_A_DEVICE = "Research software, not a medical device."
 _SPACE = "\N{NO-BREAK SPACE}"
 _HIGH, _MODERATE = 0.9, 0.7  # lowest certainties that have these names
-_LONGEST_IN_SECONDS = 100  # shorter recordings and durations have tenths of a second
+_LONGEST_IN_SECONDS = 100
+_SHORT_SECONDS = (100, 10)  # a recording shorter than these shows tenths, hundredths of a second
 
 
 class Clock:
-    """Times of a recording in words: as min:s, with tenths in a short recording, or as frames if no times are known.
+    """Times of a recording in words: as min:s, finer in a short recording, or as frames if no times are known.
 
     Args:
         report: The count of the recording.
@@ -20,7 +21,7 @@ class Clock:
     def __init__(self, report: CountReport) -> None:
         self._report = report
         self.length = report.seconds_of(report.video.frame_count)  # seconds; None if not known
-        self._tenths = self.length is not None and self.length < _LONGEST_IN_SECONDS
+        self._decimals = sum(self.length is not None and self.length < longest for longest in _SHORT_SECONDS)
 
     @property
     def unit(self) -> str:
@@ -28,9 +29,9 @@ class Clock:
         return "frames" if self.length is None else "min:s"
 
     def moment(self, frame: int) -> str:
-        """The time of a frame: "12:04", "0:04.2", or "frame 18,120"."""
+        """The time of a frame: "12:04", "0:42.1", "0:00.44", or "frame 18,120"."""
         seconds = self._report.seconds_of(frame)
-        return f"frame{_SPACE}{frame:,}" if seconds is None else minutes(seconds, tenths=self._tenths)
+        return f"frame{_SPACE}{frame:,}" if seconds is None else minutes(seconds, self._decimals)
 
     def span(self, tracklet: CountedTracklet) -> str:
         """From the first to the last frame of a tracklet: "12:04 to 12:19"."""
@@ -44,10 +45,11 @@ def duration(seconds: float | None, frames: int) -> str:
     return f"{seconds:.1f}{_SPACE}s" if seconds < _LONGEST_IN_SECONDS else f"{minutes(seconds)}{_SPACE}min"
 
 
-def minutes(seconds: float, *, tenths: bool = False) -> str:
-    """Seconds as min:s, rounded down: 75 minutes are "75:00"; with tenths, "75:00.0"."""
-    whole, tenth = divmod(int(10 * seconds + 1e-5), 10)  # 3 frames at 0.3 a second are 10 seconds, in spite of rounding
-    return f"{whole // 60}:{whole % 60:02d}{f'.{tenth}' if tenths else ''}"
+def minutes(seconds: float, decimals: int = 0) -> str:
+    """Seconds as min:s, rounded down: 75 minutes are "75:00"; with one decimal, "75:00.0"."""
+    scale = 10**decimals
+    whole, part = divmod(int((seconds + 1e-6) * scale), scale)  # 3 frames at 0.3 a second are 10 seconds, not 9.99...
+    return f"{whole // 60}:{whole % 60:02d}{f'.{part:0{decimals}d}' if decimals else ''}"
 
 
 def amount(number: int, thing: str) -> str:
