@@ -180,6 +180,12 @@ def test_the_part_of_a_recording(start: Any, stop: Any, part: tuple[int, int]) -
     assert part_of(Video("a", 1000, 25.0), start, stop) == range(*part)
 
 
+def test_the_part_of_a_recording_with_a_variable_frame_rate() -> None:
+    times = np.array([0, 0.1, 0.2, 1.2, 2.2, 3.0])
+    assert part_of(Video("a", 5, 2.0), "0.2s", "0:02", times) == range(2, 4)
+    assert part_of(Video("a", 5, 2.0), "0:01", None, times) == range(3, 5)
+
+
 @pytest.mark.parametrize(
     ("start", "stop", "fps", "told"),
     [

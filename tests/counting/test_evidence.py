@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from polypcount.counting.evidence import RESAMPLES, EvidenceCollector
-from polypcount.counting.pictures import DecodedFrame, quality
+from polypcount.counting.pictures import DecodedFrame
 from polypcount.encoder import load_encoder
 from polypcount.tracking import looked_at_step
 from polypcount.video import FrameMask
@@ -85,30 +85,3 @@ def test_what_is_masked_is_not_shown_and_changes_no_vector() -> None:
     for picture in (*found.views, found.whole):
         assert picture is not None
         assert simplejpeg.decode_jpeg(picture.jpeg).max() < 8
-
-
-def seen(image: np.ndarray, xyxy: tuple[float, float, float, float] = (40, 30, 90, 80)) -> float:
-    inside = (56, 56, 168, 168)
-    return quality(image, inside, np.array(xyxy, np.float32), 128, 96)
-
-
-def test_sharp_bright_large_and_central_is_better() -> None:
-    rng = np.random.default_rng(0)
-    sharp = rng.integers(80, 180, (224, 224, 3)).astype(np.uint8)
-    soft = np.full((224, 224, 3), 130, np.uint8)
-    dark = (sharp // 8).astype(np.uint8)
-    assert seen(sharp) > seen(soft)
-    assert seen(sharp) > seen(dark)
-    assert seen(sharp) > seen(sharp, (60, 45, 66, 50))
-    assert seen(sharp, (40, 25, 90, 75)) > seen(sharp, (0, 0, 50, 50))
-    assert 0 <= seen(soft) < seen(sharp) <= 1
-
-
-def test_quality_by_hand() -> None:
-    # A checkerboard of 100 and 140: inside, every Laplacian is 4 * 40 up or down, so its variance is 160^2.
-    board = np.where(np.indices((224, 224)).sum(axis=0) % 2 == 0, 100, 140).astype(np.uint8)
-    image = np.repeat(board[:, :, None], 3, axis=2)
-    variance, size = 160.0**2, min(np.sqrt(50 * 50 / (128 * 96)) / 0.3, 1)
-    away = np.hypot((40 + 90) / 128 - 1, (30 + 80) / 96 - 1) / np.sqrt(2)
-    expected = variance / (variance + 40) * np.sqrt(size) * (1 + 1 - away) / 2
-    assert seen(image) == pytest.approx(expected, rel=1e-3)

@@ -95,13 +95,17 @@ def test_the_policy_stops_what_a_page_must_not_do(watched: Watched, pages: dict[
     assert any("Content Security Policy" in problem for problem in watched.problems)
 
 
-@pytest.mark.parametrize(("name", "width"), [("none", 1280), ("many", 390), ("summary", 390)])
-def test_nobody_is_shut_out(browser: Any, pages: dict[str, Path], name: str, width: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "width", "scheme"),
+    [("none", 1280, "light"), ("many", 390, "light"), ("many", 1280, "dark"), ("summary", 390, "dark")],
+)
+def test_nobody_is_shut_out(browser: Any, pages: dict[str, Path], name: str, width: int, scheme: str) -> None:
     from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 
-    context = browser.new_context(bypass_csp=True, viewport={"width": width, "height": 900})
+    context = browser.new_context(bypass_csp=True, viewport={"width": width, "height": 900}, color_scheme=scheme)
     page = context.new_page()
     page.goto(pages[name].as_uri())
+    page.eval_on_selector_all("details", "all => all.forEach(one => one.open = true)")
     rules = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}}
     result = Axe().run(page, options=rules).response
     assert [(rule["id"], [node["html"][:200] for node in rule["nodes"][:3]]) for rule in result["violations"]] == []
@@ -116,6 +120,21 @@ def test_a_lane_leads_to_its_card(watched: Watched, pages: dict[str, Path]) -> N
     page.get_by_role("link", name="Polyp 9").click()
     assert page.evaluate("location.hash") == "#polyp-9"
     assert page.locator("#polyp-9").evaluate("card => card.getBoundingClientRect().top < innerHeight")
+
+
+def test_paper_has_what_is_folded_and_room_for_a_reviewer(watched: Watched, pages: dict[str, Path]) -> None:
+    page = watched.page
+    page.goto(pages["many"].as_uri())
+    shown = "part => part.checkVisibility({contentVisibilityAuto: true, visibilityProperty: true})"
+    for media, visible in (("screen", False), ("print", True)):
+        page.emulate_media(media=media, color_scheme="dark")
+        for part in (".interval details p", "details td", ".review", ".card .verdict"):
+            if (
+                media == "screen" or part != "details td"
+            ):  # a folded table is visible on paper, but not to this question
+                assert page.locator(part).first.evaluate(shown) is visible, (media, part)
+    assert page.evaluate("getComputedStyle(document.body).color") == "rgb(27, 39, 51)"  # ink on white
+    page.emulate_media(media="screen", color_scheme="light")
 
 
 def test_cards_do_not_break_across_printed_pages(watched: Watched, pages: dict[str, Path]) -> None:

@@ -32,6 +32,7 @@ def test_what_is_in_it(good: dict[str, Any]) -> None:
         "id": "case-01",
         "file": "case-01.mp4",
         "fps": 25.0,
+        "variable_frame_rate": False,
         "frame_count": 720,
         "duration_seconds": 28.8,
         "width": 64,

@@ -82,11 +82,20 @@ def test_a_card_shows_the_best_frame_with_its_box_and_views_over_time() -> None:
     shown = [base64.b64decode(view.uri.partition(",")[2]) for view in card.views]
     assert len(shown) == 8
     assert (shown[0], shown[-1]) == (views[0].jpeg, views[-1].jpeg)
-    assert [view.when for view in card.views] == ["0:04", "0:04", "0:05", "0:15", "0:16", "0:20", "0:21", "0:21"]
+    assert [view.when for view in card.views] == [
+        "0:04.0",
+        "0:04.5",
+        "0:05.0",
+        "0:15.2",
+        "0:16.2",
+        "0:20.8",
+        "0:21.3",
+        "0:21.8",
+    ]
     facts = {name: value.replace("\N{NO-BREAK SPACE}", " ") for name, value in card.facts}
     assert facts == {
-        "First seen": "0:04",
-        "Last seen": "0:22",
+        "First seen": "0:04.0",
+        "Last seen": "0:22.3",
         "Visible for": "4.8 s",
         "Seen in": "3 tracklets",
         "Certainty": "high (92 %)",
@@ -190,7 +199,7 @@ def test_without_a_frame_rate_everything_is_in_frames() -> None:
 
 def test_sixty_polyps_have_sixty_lanes_labelled_with_numbers() -> None:
     page = Page(report_page(report_of(range(1, 61), pictures=False)))
-    links = [one for one in page.all("a") if (one["href"] or "").startswith("#polyp-")]
+    links = [one for one in page.all("a") if "aria-label" in one]
     assert [one["aria-label"] for one in links] == [f"Polyp {number}" for number in range(1, 61)]
     assert {one["id"] for one in page.all("article")} == {(one["href"] or "#")[1:] for one in links}
     assert {one["id"] for one in page.all("pattern")} == {"stripes", "bars", "dots"}
@@ -204,6 +213,27 @@ def test_at_most_twelve_pairs_are_shown_and_how_many_there_are(pairs: int, shown
     assert page.text.count("Counted as two polyps") == shown
     assert f"There {'is 1 decision ' if pairs == 1 else f'are {pairs} decisions '}on which" in page.text
     assert ("the 12 most uncertain are shown" in page.text) == (pairs > 12)
+
+
+def test_cards_link_to_their_pairs_and_pairs_to_their_cards() -> None:
+    doubts = (
+        DoubtfulPair(0, 2, 0.6, "two?"),
+        *(DoubtfulPair(row, row + 1, 0.4, "one?") for row in (1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13)),
+    )
+    groups = [1, 2, 1, *range(3, 15)]
+    report = report_of(groups, pictures=False, pairs=doubts)
+    cards = [card_of(report, polyp) for polyp in report.polyps]
+    assert [card.pairs for card in cards[:4]] == [(1, 2), (2,), (3,), (3, 4)]
+    assert (cards[12].pairs, cards[12].more_pairs) == ((12,), 1)
+    assert (cards[13].pairs, cards[13].more_pairs) == ((), 1)
+    page = Page(report_page(report))
+    leads = [(one["href"] or "")[1:] for one in page.all("a")]
+    ids = {attributes["id"] for _, attributes in page.tags if "id" in attributes}
+    assert set(leads) <= ids
+    assert {f"pair-{rank}" for rank in range(1, 13)} <= set(leads)
+    assert leads.count("pair-1") == 1
+    assert leads.count("pair-2") == 2
+    assert leads.count("polyp-1") == 1 + 2 + 1  # its lane, both sides of the first pair, a side of the second
 
 
 def test_polyps_of_which_only_the_number_is_kept_are_told() -> None:

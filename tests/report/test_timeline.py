@@ -18,7 +18,7 @@ def test_bars_lie_where_tracklets_are() -> None:
             one = report.tracklets[row]
             assert bar.left == pytest.approx(100 * one.start_frame / report.video.frame_count, abs=1e-3)
             assert bar.left + bar.width == pytest.approx(100 * one.stop_frame / report.video.frame_count, abs=2e-3)
-    assert drawing.lanes[2][0].title == "Polyp 2, tracklet 2: 0:09 to 0:11"
+    assert drawing.lanes[2][0].title == "Polyp 2, tracklet 2: 0:09.6 to 0:11.1"
 
 
 @pytest.mark.parametrize("seconds", [0.04, 0.5, 1, 5.9, 6, 59, 600, 1500, 5000, 90_000, 10_000_000])

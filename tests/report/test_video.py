@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from polypcount.corpus import Boxes, Video
 from polypcount.errors import DataError
-from polypcount.report import write_annotated
+from polypcount.report import read_count, write_annotated, write_report
 from polypcount.report.colours import NOT_COUNTED, mark_of, rgb
 from polypcount.report.video import draw_boxes
 from polypcount.video import FrameMask, open_source
@@ -143,3 +143,16 @@ def test_the_inside_of_a_box_is_left_as_it_is() -> None:
     drawn = draw_boxes(ground, np.array([(60, 50, 110, 90)], np.float32), np.array([3], np.int32))
     assert (drawn[50:90, 60:110] == GROUND).all()
     assert not (drawn[49, 60:110] == GROUND).all(axis=1).any()
+
+
+def test_a_report_lists_the_video_in_its_folder(tmp_path: Path) -> None:
+    report = report_of([1, 2], pictures=False)
+    folder = write_report(report, tmp_path / "report")
+    before = read_count(folder)
+    write_annotated(report, Grey(700), folder / "annotated.mp4")
+    after = read_count(folder)
+    assert after == {**before, "files": ["annotated.mp4", *before["files"]]}
+    assert all((folder / name).exists() for name in after["files"])
+    write_report(report, folder, force=True)
+    assert read_count(folder) == before
+    assert not (folder / "annotated.mp4").exists()

@@ -6,11 +6,17 @@ from typing import Literal
 
 import pytest
 
+from polypcount.corpus import Video
 from polypcount.counting.result import DoubtfulPair
 from polypcount.report.colours import COLOURS, TEXTURES, contrast, mark_of
-from polypcount.report.provenance import file_name, provenance_rows, without_folders
-from polypcount.report.words import Clock, amount, certainty, doubt, interval, minutes, percent
+from polypcount.report.provenance import appendix_rows, file_name, provenance_rows, without_folders
+from polypcount.report.words import Clock, amount, certainty, doubt, duration, interval, minutes, percent
 from tests.report.reports import report_of
+
+
+def clock(fps: float | None, frames: int = 150_000) -> Clock:
+    """Of a recording with this many frames."""
+    return Clock(report_of([1], pictures=False, video=Video("a", frames, fps)))
 
 
 @pytest.mark.parametrize(
@@ -25,22 +31,30 @@ from tests.report.reports import report_of
     ],
 )
 def test_moments_are_minutes_and_whole_seconds(frame: int, fps: float, told: str) -> None:
-    assert Clock(fps).moment(frame) == told
+    assert clock(fps).moment(frame) == told
+
+
+def test_a_short_recording_has_parts_of_a_second() -> None:
+    ten, hundred = clock(25, frames=9 * 25), clock(25, frames=99 * 25)
+    assert [hundred.moment(frame) for frame in (0, 10, 12, 1525)] == ["0:00.0", "0:00.4", "0:00.4", "1:01.0"]
+    assert [ten.moment(frame) for frame in (0, 1, 12, 219)] == ["0:00.00", "0:00.04", "0:00.48", "0:08.76"]
+    assert len({ten.moment(frame) for frame in range(225)}) == 225
+    assert "." not in clock(25, frames=101 * 25).moment(12)
 
 
 def test_without_a_frame_rate_moments_and_spans_are_frames() -> None:
-    clock = Clock(None)
-    assert [plain(clock.moment(18_120)), plain(clock.span(1)), plain(clock.span(250))] == [
+    unknown = clock(None)
+    assert [plain(unknown.moment(18_120)), plain(duration(None, 1)), plain(duration(None, 250))] == [
         "frame 18,120",
         "1 frame",
         "250 frames",
     ]
-    assert clock.unit == "frames"
+    assert unknown.unit == "frames"
 
 
 @pytest.mark.parametrize(("frames", "told"), [(0, "0.0 s"), (207, "8.3 s"), (2499, "100.0 s"), (3125, "2:05 min")])
 def test_spans(frames: int, told: str) -> None:
-    assert plain(Clock(25).span(frames)) == told
+    assert plain(duration(frames / 25, frames)) == told
 
 
 @pytest.mark.parametrize(
@@ -128,21 +142,22 @@ def test_texts_that_are_no_absolute_paths_are_kept(text: str) -> None:
     assert without_folders(text) == text
 
 
-def test_provenance_is_a_table_that_begins_with_encoder_and_method() -> None:
-    rows = [(name, plain(value)) for name, value in provenance_rows(report_of([1, 2, 1], pictures=False))]
-    assert rows == [
+def test_provenance_is_a_short_table_and_an_appendix_that_begins_with_encoder_and_method() -> None:
+    report = report_of([1, 2, 1], pictures=False)
+    assert [(name, plain(value)) for name, value in provenance_rows(report)] == [
         ("Recording", "case-01"),
-        ("File", "case-01.mp4"),
         ("Frames", "720, 25 frames a second, 64 x 48 pixels"),
-        ("Made from", "case-01.mp4, boxes.json"),
+        ("Files", "case-01.mp4, boxes.json"),
+        ("Made by", "polypcount 0.1.0, count"),
+        ("Created", "2025-01-02 03:04 UTC"),
+    ]
+    assert [(name, plain(value)) for name, value in appendix_rows(report)] == [
         ("Encoder fingerprint", "sha256:abc"),
         ("Method", "ap"),
         ("Fewest boxes of a tracklet", "30"),
         ("Parameters", "alpha 0.5, of x"),
         ("Repetitions", "60, with counts of 2"),
         ("Time taken", "decode 1.2 s, embed 1:15 min"),
-        ("Made by", "polypcount 0.1.0, count"),
-        ("Created", "2025-01-02 03:04 UTC"),
     ]
 
 
@@ -165,7 +180,7 @@ def test_provenance_is_a_table_that_begins_with_encoder_and_method() -> None:
 )
 def test_parameters_of_any_kind_are_told(value: object, told: str) -> None:
     made = replace(report_of([1]).provenance, parameters={"some_thing": value})
-    rows = dict(provenance_rows(report_of([1], pictures=False, provenance=made)))
+    rows = dict(appendix_rows(report_of([1], pictures=False, provenance=made)))
     assert plain(rows["Some thing"]) == told
 
 

@@ -140,3 +140,23 @@ def test_without_pydicom_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(PolypcountError, match=r"polypcount\[dicom\]"):
         open_source(path)
+
+
+def test_frames_have_the_times_of_the_frame_time_vector(tmp_path: Path) -> None:
+    pixels = np.stack([numbered(number) for number in range(5)]).tobytes()
+    steps = ["0", "40", "40", "500", "20"]
+    path = write_dicom(tmp_path / "a.dcm", pixels, ExplicitVRLittleEndian, 5, FrameTimeVector=steps)
+    source: Any = open_source(path)
+    assert source.times == pytest.approx([0, 0.04, 0.08, 0.58, 0.6, 0.75])
+    assert source.fps == pytest.approx(5 / 0.75)
+    even = write_dicom(tmp_path / "b.dcm", pixels, ExplicitVRLittleEndian, 5, FrameTimeVector=["0"] + ["40"] * 4)
+    source = open_source(even)
+    assert (source.times, source.fps) == (None, 25.0)
+
+
+@pytest.mark.parametrize("steps", [["0", "40"], ["0", "40", "-40", "40", "40"]])
+def test_a_frame_time_vector_that_does_not_fit_is_not_used(tmp_path: Path, steps: list[str]) -> None:
+    pixels = np.stack([numbered(number) for number in range(5)]).tobytes()
+    path = write_dicom(tmp_path / "a.dcm", pixels, ExplicitVRLittleEndian, 5, FrameTimeVector=steps, CineRate=10)
+    source: Any = open_source(path)
+    assert (source.times, source.fps) == (None, 10.0)

@@ -85,6 +85,7 @@ def count(
         seconds=clock.seconds,
         remarks=remarks(recording, tracked, decision, mask, settings),
         mask=mask,
+        times=recording.times,
     )
 
 

@@ -3,6 +3,9 @@
 import math
 import re
 
+import numpy as np
+from numpy.typing import NDArray
+
 from polypcount.corpus import Video
 from polypcount.errors import DataError
 
@@ -10,19 +13,20 @@ Moment = int | str
 _TIME = re.compile(r"(?:(?:(\d{1,4}):)?(\d{1,4}):)?(\d{1,6}(?:\.\d{1,6})?)(s?)")
 
 
-def part_of(video: Video, start: Moment | None, stop: Moment | None) -> range:
+def part_of(video: Video, start: Moment | None, stop: Moment | None, times: NDArray[np.float64] | None = None) -> range:
     """The frames from `start` up to, not including, `stop`.
 
     Args:
         video: The recording.
         start: A frame number, or a time as min:s, h:min:s or "90s"; None for the first frame.
         stop: Likewise; None for the end. A moment after the end stands for the end.
+        times: float64[frame_count + 1], when each frame is shown, in seconds; None for a constant frame rate.
 
     Raises:
         DataError: A moment is neither, or the part holds no frame.
     """
-    first = 0 if start is None else _frame_at(video, start, "start")
-    last = video.frame_count if stop is None else min(_frame_at(video, stop, "stop"), video.frame_count)
+    first = 0 if start is None else _frame_at(video, start, "start", times)
+    last = video.frame_count if stop is None else min(_frame_at(video, stop, "stop", times), video.frame_count)
     if first >= last and (start, stop) != (None, None):
         raise DataError(
             f"{video.id}: the part from frame {first} to frame {last} holds no frame; the recording has "
@@ -32,7 +36,7 @@ def part_of(video: Video, start: Moment | None, stop: Moment | None) -> range:
     return range(first, last)
 
 
-def _frame_at(video: Video, moment: Moment, name: str) -> int:
+def _frame_at(video: Video, moment: Moment, name: str, times: NDArray[np.float64] | None) -> int:
     """The frame of a number, or the first frame that is not before a time."""
     text = str(moment).strip()
     if text.isascii() and text.isdigit() and len(text) < 10:
@@ -48,5 +52,5 @@ def _frame_at(video: Video, moment: Moment, name: str) -> int:
             mend=(name, "fps"),
         )
     hours, minutes, seconds = (float(part or 0) for part in match.groups()[:3])
-    # Times that fall on a frame must give that frame, in spite of rounding.
-    return math.ceil((3600 * hours + 60 * minutes + seconds) * video.fps - 1e-6)
+    time = 3600 * hours + 60 * minutes + seconds - 1e-6  # a time that falls on a frame gives that frame
+    return math.ceil(time * video.fps) if times is None else int(np.searchsorted(times[:-1], time))

@@ -16,7 +16,7 @@ from polypcount.errors import DataError, FileError
 from polypcount.importers import read_boxes
 from polypcount.video import FrameMask, FrameSource, open_source, open_video
 from polypcount.video.frame_folder import FrameFolder
-from polypcount.video.frames import Image
+from polypcount.video.frames import Image, TimedSource
 from polypcount.video.opening import CropSource
 from polypcount.video.view_mask import find_view
 
@@ -35,6 +35,8 @@ class Recording:
         sources: Names of the files that were read.
         part: The frames that are counted.
         unread_frames: How many frames a detector could not read.
+        times: float64[frame_count + 1], when each frame is shown, in seconds from the first one, and when the last one
+            ends; None where the frame rate is constant or not known.
     """
 
     source: FrameSource
@@ -43,10 +45,13 @@ class Recording:
     sources: tuple[str, ...]
     part: range
     unread_frames: int = 0
+    times: NDArray[np.float64] | None = None
 
     @property
     def seconds(self) -> float | None:
         """Duration of the part; None where the frame rate is not known."""
+        if self.times is not None:
+            return float(self.times[self.part.stop] - self.times[self.part.start])
         return None if self.video.fps is None else len(self.part) / self.video.fps
 
 
@@ -81,7 +86,7 @@ def open_recording(
     if for_a_file and not isinstance(boxes, str | os.PathLike):
         raise DataError(f"{for_a_file[0]} is a setting for a file of boxes, and none was given", mend=for_a_file[0])
     _refuse_misfit(recording)
-    recording = _cut(recording, part_of(recording.video, settings.start, settings.stop))
+    recording = _cut(recording, part_of(recording.video, settings.start, settings.stop, recording.times))
     name = settings.name or recording.video.id
     if settings.anonymous:
         return replace(recording, video=replace(recording.video, id=name, source=None), sources=())
@@ -114,7 +119,8 @@ def _open(path: Path, settings: CountSettings) -> Recording:
         source = open_video(video, corpus.files, row)
         video = replace(video, fps=video.fps or source.fps or settings.fps, width=source.width, height=source.height)
         own_boxes = corpus.select(videos=[video.id]).boxes
-        return Recording(source, video, own_boxes, (str(path),), range(video.frame_count))
+        times = _times(source, video)
+        return Recording(source, video, own_boxes, (str(path),), range(video.frame_count), times=times)
     source, whole = open_source(path), Path(os.path.abspath(path))
     video = Video(
         id=whole.name if whole.is_dir() else whole.stem,
@@ -124,7 +130,16 @@ def _open(path: Path, settings: CountSettings) -> Recording:
         height=source.height,
         source=str(whole),
     )
-    return Recording(source, video, None, (str(path),), range(video.frame_count))
+    return Recording(source, video, None, (str(path),), range(video.frame_count), times=_times(source, video))
+
+
+def _times(source: FrameSource, video: Video) -> NDArray[np.float64] | None:
+    """The times of the video's frames, by the source. Frames that the source should have and has not are even."""
+    times = source.times if isinstance(source, TimedSource) else None
+    if times is None or not video.fps:
+        return None
+    missing = np.arange(1, video.frame_count + 2 - len(times)) / video.fps
+    return np.append(times, times[-1] + missing)[: video.frame_count + 1]
 
 
 def _with_boxes(recording: Recording, boxes: str | os.PathLike[str] | Corpus, settings: CountSettings) -> Recording:
@@ -162,9 +177,8 @@ def _with_boxes(recording: Recording, boxes: str | os.PathLike[str] | Corpus, se
     if settings.size is not None and video.width and video.height:
         scale = np.array([video.width / settings.size[0], video.height / settings.size[1]] * 2, np.float32)
         own_boxes = replace(own_boxes, xyxy=own_boxes.xyxy * scale)
-    return replace(
-        recording, video=replace(video, fps=video.fps or own.fps), boxes=own_boxes, sources=(source_name, name)
-    )
+    video = replace(video, fps=video.fps or own.fps)
+    return replace(recording, video=video, boxes=own_boxes, sources=(source_name, name))
 
 
 def _cut(recording: Recording, part: range) -> Recording:

@@ -140,6 +140,9 @@ class CountReport:
         remarks: What a reader should know, a sentence each.
         mask: What is blacked out in the pictures, and must be in any further ones; None for nothing.
         embeddings: The vector of each tracklet and of its frames that were looked at, in the order of the tracklets.
+        times: float64[frame_count + 1], when each frame is shown, in seconds from the first one, and when the last one
+            ends. None where the frame rate is constant, so that frame k is shown at k / fps, or not known. It needs
+            the boxes.
     """
 
     video: Video
@@ -161,6 +164,7 @@ class CountReport:
     mask: FrameMask | None = None
     embeddings: Embeddings | None = None
     no_interval: str = ""
+    times: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
         n = len(self.tracklets)
@@ -171,6 +175,8 @@ class CountReport:
             raise DataError("a count report must have an interval, or say why it has none")
         if self.boxes is not None and (self.tracklet is None or len(self.tracklet) != len(self.boxes)):
             raise DataError("a count report with boxes must name the tracklet of each, or -1")
+        if self.times is not None and (self.boxes is None or self.times.shape != (self.video.frame_count + 1,)):
+            raise DataError("a count report with times must have one for each frame and one for the end, and boxes")
 
     @property
     def count(self) -> int:
@@ -181,9 +187,22 @@ class CountReport:
         """In how many frames a polyp has a box; its tracklets never share a frame."""
         return sum(self.tracklets[row].box_count for row in polyp.tracklets)
 
-    def seconds_of(self, frames: int) -> float | None:
-        """Frames as seconds; None where the frame rate is not known."""
-        return None if self.video.fps is None else frames / self.video.fps
+    def visible_seconds(self, polyp: CountedPolyp) -> float | None:
+        """How long these frames are shown: the sum of their durations; None where the frame rate is not known."""
+        if self.times is None:
+            return self.seconds_of(self.visible_frames(polyp))
+        assert self.boxes is not None
+        frames = np.unique(self.boxes.frame[self.polyp_of_boxes() == polyp.number - 1])
+        return float(np.diff(self.times)[frames].sum())
+
+    def seconds_of(self, frame: int) -> float | None:
+        """When a frame is shown, in seconds from the first one; None where the frame rate is not known.
+
+        The frame after the last one stands for the end of the recording.
+        """
+        if self.times is not None:
+            return float(self.times[min(frame, len(self.times) - 1)])
+        return None if self.video.fps is None else frame / self.video.fps
 
     def polyp_of_boxes(self) -> NDArray[np.int32]:
         """The polyp of each box, int32[boxes]: its number minus 1, or -1 for a box that was not counted."""

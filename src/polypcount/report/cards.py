@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from polypcount.counting.result import CountedPolyp, CountedTracklet, CountReport, Picture
-from polypcount.report.words import Clock, amount, certainty, doubt
+from polypcount.report.words import Clock, amount, certainty, doubt, duration
 
 _VIEWS = 8
 MOST_PAIRS = 12
@@ -36,12 +36,23 @@ class PagePicture:
 
 @dataclass(frozen=True)
 class PolypCard:
-    """One polyp; `facts` are names and values, in order."""
+    """One polyp.
+
+    Attributes:
+        number: Its number.
+        best: Its best frame.
+        views: Pictures over time.
+        facts: Names and values, in order.
+        pairs: Numbers of the shown uncertain pairs that concern it.
+        more_pairs: How many others concern it.
+    """
 
     number: int
     best: PagePicture | None
     views: tuple[PagePicture, ...]
     facts: tuple[tuple[str, str], ...]
+    pairs: tuple[int, ...] = ()
+    more_pairs: int = 0
 
 
 @dataclass(frozen=True)
@@ -55,13 +66,13 @@ class PairSide:
 
 def card_of(report: CountReport, polyp: CountedPolyp) -> PolypCard:
     """The card of one polyp."""
-    clock = Clock(report.video.fps)
+    clock = Clock(report)
     tracklets = [report.tracklets[row] for row in polyp.tracklets]
     first, last = first_and_last_frame(report, polyp)
     facts = (
         ("First seen", clock.moment(first)),
         ("Last seen", clock.moment(last)),
-        ("Visible for", clock.span(report.visible_frames(polyp))),
+        ("Visible for", duration(report.visible_seconds(polyp), report.visible_frames(polyp))),
         ("Seen in", amount(len(tracklets), "tracklet")),
         ("Certainty", certainty(polyp.certainty, len(report.repeated))),
     )
@@ -70,11 +81,19 @@ def card_of(report: CountReport, polyp: CountedPolyp) -> PolypCard:
     views = sorted((view for tracklet in tracklets for view in tracklet.views), key=lambda view: view.frame)
     # Equally spaced in their order, with the first and the last.
     chosen = np.linspace(0, len(views) - 1, min(_VIEWS, len(views))).round().astype(int)
+    concern = [
+        rank
+        for rank, pair in enumerate(report.pairs, 1)
+        if polyp.number in (report.tracklets[pair.first].polyp, report.tracklets[pair.second].polyp)
+    ]
+    pairs = tuple(rank for rank in concern if rank <= MOST_PAIRS)
     return PolypCard(
         polyp.number,
         None if best is None else _page_picture(best, clock, f"{name}, best frame", boxed=True),
         tuple(_page_picture(views[index], clock, name) for index in chosen),
         facts,
+        pairs,
+        len(concern) - len(pairs),
     )
 
 
@@ -103,12 +122,11 @@ def best_picture(tracklets: Sequence[CountedTracklet]) -> Picture | None:
 
 
 def _side(report: CountReport, row: int) -> PairSide:
-    clock, tracklet = Clock(report.video.fps), report.tracklets[row]
+    clock, tracklet = Clock(report), report.tracklets[row]
     picture = max(tracklet.views, key=lambda view: view.quality, default=tracklet.whole)
-    span = f"{clock.moment(tracklet.start_frame)} to {clock.moment(tracklet.stop_frame - 1)}"
     text = f"Polyp {tracklet.polyp}, tracklet {row + 1}"
     shown = None if picture is None else _page_picture(picture, clock, text, boxed=picture is tracklet.whole)
-    return PairSide(tracklet.polyp, shown, span)
+    return PairSide(tracklet.polyp, shown, clock.span(tracklet))
 
 
 def _page_picture(picture: Picture, clock: Clock, text: str, *, boxed: bool = False) -> PagePicture:

@@ -13,7 +13,7 @@ from pydantic import ConfigDict, model_validator
 from polypcount.counting.result import CountedPolyp, CountReport
 from polypcount.report.cards import best_picture, first_and_last_frame
 from polypcount.report.provenance import file_name, provenance_values
-from polypcount.storage import Manifest, Schema, read_manifest
+from polypcount.storage import Manifest, Schema, read_manifest, write_json
 
 COUNT_FILE = "count.json"
 _DECIMALS = 6
@@ -35,6 +35,7 @@ class _Video(_OpenSchema):
     id: str
     file: str | None
     fps: float | None
+    variable_frame_rate: bool = False  # earlier files do not say
     frame_count: int
     duration_seconds: float | None
     width: int | None
@@ -130,6 +131,12 @@ def read_count(path: str | os.PathLike[str]) -> dict[str, Any]:
     return read_manifest(file / COUNT_FILE if file.is_dir() else file, CountFile).model_dump(mode="json")
 
 
+def list_file(folder: Path, name: str) -> None:
+    """Add a file that was written later to the `files` of a report's count.json."""
+    values = read_count(folder)
+    write_json(folder / COUNT_FILE, {**values, "files": sorted({*values["files"], name})})
+
+
 def count_values(report: CountReport, files: Sequence[str] = ()) -> dict[str, Any]:
     """The values of count.json.
 
@@ -148,6 +155,7 @@ def count_values(report: CountReport, files: Sequence[str] = ()) -> dict[str, An
             "id": _valid_text(video.id),
             "file": None if video.source is None else _valid_text(file_name(video.source)),
             "fps": video.fps,
+            "variable_frame_rate": report.times is not None,
             "frame_count": video.frame_count,
             "duration_seconds": _number(seconds(video.frame_count)),
             "width": video.width,
@@ -197,7 +205,7 @@ def _polyp_values(report: CountReport, polyp: CountedPolyp) -> dict[str, Any]:
         "first_seen_seconds": _number(report.seconds_of(first)),
         "last_seen_seconds": _number(report.seconds_of(last)),
         "visible_frames": int(visible),
-        "visible_seconds": _number(report.seconds_of(visible)),
+        "visible_seconds": _number(report.visible_seconds(polyp)),
         "certainty": _number(polyp.certainty),
         "best_frame": best
         and {

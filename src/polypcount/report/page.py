@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from polypcount.counting.result import CountReport
 from polypcount.report.cards import card_of, pair_cards
 from polypcount.report.colours import mark_of
-from polypcount.report.provenance import provenance_rows
+from polypcount.report.provenance import appendix_rows, provenance_rows
 from polypcount.report.timeline import timelines
-from polypcount.report.words import NOT_A_DEVICE, Clock, amount, interval, percent
+from polypcount.report.words import NOT_A_DEVICE, amount, duration, percent
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -23,12 +23,12 @@ def report_page(report: CountReport) -> str:
     return render(
         "report.html.jinja",
         report=report,
-        interval=None if report.interval is None else interval(report.interval.low, report.interval.high),
-        duration=Clock(report.video.fps).span(report.video.frame_count),
+        duration=duration(report.seconds_of(report.video.frame_count), report.video.frame_count),
         timelines=timelines(report),
         cards=[card_of(report, polyp) for polyp in report.polyps],
         pairs=pair_cards(report),
         provenance=provenance_rows(report),
+        appendix=appendix_rows(report),
     )
 
 

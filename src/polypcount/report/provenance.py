@@ -46,17 +46,26 @@ def provenance_values(provenance: Provenance) -> dict[str, Any]:
 
 
 def provenance_rows(report: CountReport) -> list[tuple[str, str]]:
-    """Names and values for people, in order."""
+    """Names and values for people, in order: what was counted, and when."""
     video, provenance = report.video, report.provenance
     rows = [("Recording", video.id)]
-    if video.source is not None:
-        rows.append(("File", file_name(video.source)))
-    rate = "unknown frame rate" if video.fps is None else f"{video.fps:g} frames a second"
+    rate = "unknown frame rate" if video.fps is None else f"{video.fps:.4g} frames a second"
+    if report.times is not None:
+        rate += " on average, at varying times"
     size = f", {video.width} x {video.height} pixels" if video.width and video.height else ""
     rows.append(("Frames", f"{video.frame_count:,}, {rate}{size}"))
-    if names := ", ".join(dict.fromkeys(map(file_name, provenance.sources))):
-        rows.append(("Made from", _cut(names)))
-    parameters = without_folders(provenance.parameters)
+    files = [*provenance.sources] if video.source is None else [video.source, *provenance.sources]
+    if names := ", ".join(dict.fromkeys(map(file_name, files))):
+        rows.append(("Files", _cut(names)))
+    # ISO 8601 in UTC as people write it; any other text stays.
+    created = re.sub(r"^(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d\+00:00$", r"\1 \2 UTC", provenance.created)
+    made_by = f"polypcount {provenance.package_version}, {provenance.made_by}"
+    return [*rows, ("Made by", made_by), ("Created", created)]
+
+
+def appendix_rows(report: CountReport) -> list[tuple[str, str]]:
+    """Names and values of everything else that decided the count: fingerprints, settings, coefficients, times taken."""
+    rows, parameters = [], without_folders(report.provenance.parameters)
     for key, value in sorted(parameters.items(), key=lambda item: item[0] not in _FIRST):
         words = key.replace("_", " ")
         rows.append((_NAMES.get(key, words[:1].upper() + words[1:]), _cut(_in_words(value))))
@@ -65,10 +74,7 @@ def provenance_rows(report: CountReport) -> list[tuple[str, str]]:
         rows.append(("Repetitions", f"{len(report.repeated)}, with counts of {interval(low, high)}"))
     if report.seconds:
         rows.append(("Time taken", ", ".join(f"{step} {_duration(value)}" for step, value in report.seconds.items())))
-    # ISO 8601 in UTC as people write it; any other text stays.
-    created = re.sub(r"^(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d\+00:00$", r"\1 \2 UTC", provenance.created)
-    made_by = f"polypcount {provenance.package_version}, {provenance.made_by}"
-    return [*rows, ("Made by", made_by), ("Created", created)]
+    return rows
 
 
 def _in_words(value: Any) -> str:

@@ -12,7 +12,7 @@ from polypcount.errors import FileError, first_line
 from polypcount.report.count_file import read_count
 from polypcount.report.histology import ADENOMAS, OTHERS, DetectionRate, adenomas, detection_rate
 from polypcount.report.page import render
-from polypcount.report.words import Clock, interval, percent
+from polypcount.report.words import duration, interval, percent
 from polypcount.storage import csv_text, read_json, write_json, write_text
 from polypcount.version import __version__
 
@@ -33,7 +33,7 @@ class SummaryRow:
         high: Upper end of the interval, likewise.
         tracklets: Number of tracklets that were counted.
         frame_count: Number of frames of the recording; None if it is not known.
-        fps: Frames per second of the recording; None if it is not known.
+        duration_seconds: Length of the recording; None if it is not known.
         report: Its report.html; None if there is none.
         error: Why it could not be counted; empty if it was.
     """
@@ -44,7 +44,7 @@ class SummaryRow:
     high: int | None = None
     tracklets: int | None = None
     frame_count: int | None = None
-    fps: float | None = None
+    duration_seconds: float | None = None
     report: Path | None = None
     error: str = ""
 
@@ -60,14 +60,9 @@ class SummaryRow:
             interval["high"],
             len(values["tracklets"]),
             values["video"]["frame_count"],
-            values["video"]["fps"],
+            values["video"]["duration_seconds"],
             page if page.exists() else None,
         )
-
-    @property
-    def duration_seconds(self) -> float | None:
-        """Length of the recording; None if it is not known."""
-        return None if self.frame_count is None or self.fps is None else self.frame_count / self.fps
 
 
 @dataclass(frozen=True)
@@ -186,7 +181,7 @@ def _relative(page: Path, home: Path) -> str:
 def _in_words(row: SummaryRow, values: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "interval": "none" if row.low is None or row.high is None else interval(row.low, row.high),
-        "duration": "" if row.frame_count is None else Clock(row.fps).span(row.frame_count),
+        "duration": "" if row.frame_count is None else duration(row.duration_seconds, row.frame_count),
         "link": values["report"] and quote(values["report"]),
     }
 

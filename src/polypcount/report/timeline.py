@@ -9,7 +9,7 @@ from polypcount.report.words import Clock, amount, minutes
 
 _LANES = 24  # of one drawing, so that it fits on the first printed page
 _MOST_TICKS = 6  # the width of a telephone has room for these
-_SECONDS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600)
+_SECONDS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600)
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,9 @@ class Timeline:
 
 def timelines(report: CountReport) -> list[Timeline]:
     """As many drawings as all polyps need; none without a polyp."""
-    clock = Clock(report.video.fps)
+    clock = Clock(report)
     frames = max([report.video.frame_count, 1, *(tracklet.stop_frame for tracklet in report.tracklets)])
-    ticks = tuple(_ticks(frames, clock))
+    ticks = tuple(_ticks(_place(report, frames), clock.length is not None))
     drawings = []
     for start in range(0, len(report.polyps), _LANES):
         lanes = {polyp.number: _bars(report, polyp, frames, clock) for polyp in report.polyps[start : start + _LANES]}
@@ -60,18 +60,23 @@ def _bars(report: CountReport, polyp: CountedPolyp, frames: int, clock: Clock) -
     bars = []
     for row in polyp.tracklets:
         tracklet = report.tracklets[row]
-        span = f"{clock.moment(tracklet.start_frame)} to {clock.moment(tracklet.stop_frame - 1)}"
-        left = 100 * tracklet.start_frame / frames
-        width = 100 * (tracklet.stop_frame - tracklet.start_frame) / frames
-        bars.append(TimelineBar(round(left, 3), round(width, 3), f"Polyp {polyp.number}, tracklet {row + 1}: {span}"))
+        left, right, end = (_place(report, at) for at in (tracklet.start_frame, tracklet.stop_frame, frames))
+        title = f"Polyp {polyp.number}, tracklet {row + 1}: {clock.span(tracklet)}"
+        bars.append(TimelineBar(round(100 * left / end, 3), round(100 * (right - left) / end, 3), title))
     return bars
 
 
-def _ticks(frames: int, clock: Clock) -> Iterator[tuple[float, str]]:
-    """Round times, beginning with the start, at most six."""
-    length = frames if clock.fps is None else frames / clock.fps
+def _place(report: CountReport, frame: int) -> float:
+    """Where a frame lies on the time axis: in seconds, or in frames if no times are known."""
+    seconds = report.seconds_of(frame)
+    return float(frame) if seconds is None else seconds
+
+
+def _ticks(length: float, in_seconds: bool) -> Iterator[tuple[float, str]]:
+    """Round times, beginning with the start, at most six. length: Of the recording, in seconds or in frames."""
     rising = (factor * int(10**power) for power in itertools.count() for factor in (1, 2, 5))
-    steps = rising if clock.fps is None else itertools.chain(_SECONDS, (step for step in rising if step > _SECONDS[-1]))
+    steps = itertools.chain(_SECONDS, (step for step in rising if step > _SECONDS[-1])) if in_seconds else rising
     step = next(step for step in steps if length / step < _MOST_TICKS)
-    for time in range(0, int(length) + 1, step):
-        yield round(100 * time / length, 3), f"{time:,}" if clock.fps is None else minutes(time)
+    for time in (step * index for index in range(int(length / step + 1e-6) + 1)):
+        label = minutes(time, int(step < 1)) if in_seconds else f"{time:,.0f}"
+        yield round(min(100 * time / length, 100), 3), label

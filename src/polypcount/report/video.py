@@ -14,6 +14,7 @@ from polypcount.counting.result import CountReport
 from polypcount.errors import DataError, FileError
 from polypcount.progress import Progress, no_progress
 from polypcount.report.colours import NOT_COUNTED, mark_of, rgb
+from polypcount.report.count_file import COUNT_FILE, list_file
 from polypcount.video import FrameMask, FrameSource, write_video
 from polypcount.video.frames import Image
 
@@ -38,7 +39,8 @@ def write_annotated(
 
     Boxes that were not counted are grey. A frame that cannot be read is replaced by the frame before it. Frames are
     read, drawn and written one at a time. Video needs an even width and height, so a last odd column or row is
-    repeated.
+    repeated. Each frame is shown at its own time, so the times of the report are those of the video.
+    If the file lies in the folder of a report, its count.json lists it.
 
     Args:
         report: The count, with its boxes.
@@ -59,8 +61,11 @@ def write_annotated(
     fps = report.video.fps or source.fps
     if fps is None:
         _LOG.warning("the frame rate of %s is not known: the video is written with %g", report.video.id, _FPS)
-    write_video(path, _drawn(report, polyp, source, mask, progress), fps or _FPS)
-    return Path(path)
+    write_video(path, _drawn(report, polyp, source, mask, progress), fps or _FPS, times=report.times)
+    path = Path(path)
+    if (path.parent / COUNT_FILE).exists():
+        list_file(path.parent, path.name)
+    return path
 
 
 def _drawn(

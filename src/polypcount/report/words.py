@@ -1,47 +1,55 @@
 """Times, shares and uncertain decisions in words."""
 
 import math
-from dataclasses import dataclass
 
-from polypcount.counting.result import CountReport, DoubtfulPair
+from polypcount.counting.result import CountedTracklet, CountReport, DoubtfulPair
 
 NOT_A_DEVICE = "Research software, not a medical device."
 _SPACE = "\N{NO-BREAK SPACE}"
 _HIGH, _MODERATE = 0.9, 0.7  # lowest certainties that have these names
 _LONGEST_IN_SECONDS = 100
+_SHORT_SECONDS = (100, 10)  # a recording shorter than these shows tenths, hundredths of a second
 
 
-@dataclass(frozen=True)
 class Clock:
-    """Times of a recording as min:s, or as frames if the frame rate is not known.
+    """Times of a recording in words: as min:s, finer in a short recording, or as frames if no times are known.
 
-    Attributes:
-        fps: Frames per second; None if it is not known.
+    Args:
+        report: The count of the recording.
     """
 
-    fps: float | None
+    def __init__(self, report: CountReport) -> None:
+        self._report = report
+        self.length = report.seconds_of(report.video.frame_count)  # seconds; None if not known
+        self._decimals = sum(self.length is not None and self.length < longest for longest in _SHORT_SECONDS)
 
     @property
     def unit(self) -> str:
         """The unit of `moment`."""
-        return "frames" if self.fps is None else "min:s"
+        return "frames" if self.length is None else "min:s"
 
     def moment(self, frame: int) -> str:
-        """The time of a frame: "12:04", or "frame 18,120"."""
-        return f"frame{_SPACE}{frame:,}" if self.fps is None else minutes(frame / self.fps)
+        """The time of a frame: "12:04", "0:42.1", "0:00.44", or "frame 18,120"."""
+        seconds = self._report.seconds_of(frame)
+        return f"frame{_SPACE}{frame:,}" if seconds is None else minutes(seconds, self._decimals)
 
-    def span(self, frames: int) -> str:
-        """A number of frames as a duration: "8.3 s", "2:05 min", or "250 frames"."""
-        if self.fps is None:
-            return amount(frames, "frame")
-        seconds = frames / self.fps
-        return f"{seconds:.1f}{_SPACE}s" if seconds < _LONGEST_IN_SECONDS else f"{minutes(seconds)}{_SPACE}min"
+    def span(self, tracklet: CountedTracklet) -> str:
+        """From the first to the last frame of a tracklet: "12:04 to 12:19"."""
+        return f"{self.moment(tracklet.start_frame)} to {self.moment(tracklet.stop_frame - 1)}"
 
 
-def minutes(seconds: float) -> str:
-    """Seconds as min:s, rounded down: 75 minutes are "75:00"."""
-    whole = int(seconds + 1e-6)  # 3 frames at 0.3 a second are 10 seconds, in spite of rounding
-    return f"{whole // 60}:{whole % 60:02d}"
+def duration(seconds: float | None, frames: int) -> str:
+    """How long something lasts: "8.3 s", "2:05 min", or "250 frames" if the seconds are not known."""
+    if seconds is None:
+        return amount(frames, "frame")
+    return f"{seconds:.1f}{_SPACE}s" if seconds < _LONGEST_IN_SECONDS else f"{minutes(seconds)}{_SPACE}min"
+
+
+def minutes(seconds: float, decimals: int = 0) -> str:
+    """Seconds as min:s, rounded down: 75 minutes are "75:00"; with one decimal, "75:00.0"."""
+    scale = 10**decimals
+    whole, part = divmod(int((seconds + 1e-6) * scale), scale)  # 3 frames at 0.3 a second are 10 seconds, not 9.99...
+    return f"{whole // 60}:{whole % 60:02d}{f'.{part:0{decimals}d}' if decimals else ''}"
 
 
 def amount(number: int, thing: str) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from polypcount.errors import FileError, PolypcountError, first_line
-from polypcount.video.frames import FrameSource, Image, missing_frame, refuse_large, wanted_frames
+from polypcount.video.frames import FrameSource, Image, missing_frame, refuse_large, uneven, wanted_frames
 from polypcount.video.video_file import VideoFile
 
 if TYPE_CHECKING:
@@ -83,7 +83,9 @@ class DicomImages:
                 f"found {self._bits} bits and {self.frame_count} frames"
             )
         self._expected = max(self.frame_count, expected_frames)
-        self.fps = _fps(header)
+        times = _frame_times(header, self.frame_count)
+        self.fps = _fps(header) or (None if times is None else self.frame_count / float(times[-1]))
+        self.times = uneven(times, self.fps)
 
     def frames(self, wanted: ArrayLike) -> Iterator[tuple[int, Image]]:
         """Each wanted frame once, in rising order, as (index, RGB uint8[height, width, 3]); see `FrameSource`."""
@@ -135,6 +137,21 @@ def _fps(header: "Dataset") -> float | None:
             if math.isfinite(value) and value > 0:
                 return 1000 / value if name == "FrameTime" else value  # milliseconds between frames
     return None
+
+
+def _frame_times(header: "Dataset", frame_count: int) -> NDArray[np.float64] | None:
+    """When each frame is shown and when the last one ends, float64[frame_count + 1], by the vector of frame times.
+
+    The vector holds the milliseconds since the frame before, 0 for the first. The last frame is as long as the others
+    on average. None where there is no such vector for these frames.
+    """
+    try:
+        steps = np.asarray(header.get("FrameTimeVector"), np.float64).reshape(-1) / 1000
+    except (TypeError, ValueError):
+        return None
+    if len(steps) != frame_count or frame_count < 2 or not (np.isfinite(steps).all() and (steps[1:] > 0).all()):
+        return None
+    return np.cumsum([0.0, *steps[1:], steps[1:].mean()])
 
 
 def _stream_segments(path: Path, pixels_at: int) -> list[tuple[int, int]]:

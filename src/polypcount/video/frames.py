@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -43,6 +43,26 @@ class FrameSource(Protocol):
             FileError: A frame should be there but cannot be read; raised after the readable frames before it.
         """
         ...
+
+
+@runtime_checkable
+class TimedSource(Protocol):
+    """A frame source that knows when each frame is shown.
+
+    Attributes:
+        times: float64[frame_count + 1], when each frame is shown, in seconds from the first one, and when the last one
+            ends. None where the frame rate is constant, so that frame k is shown at k / fps.
+    """
+
+    @property
+    def times(self) -> NDArray[np.float64] | None: ...  # noqa: D102 - described above
+
+
+def uneven(times: NDArray[np.float64] | None, fps: float | None) -> NDArray[np.float64] | None:
+    """The times, float64[frame_count + 1], if one is more than half a frame away from its index / fps; else None."""
+    if times is None or fps is None:
+        return None
+    return times if np.abs(times * fps - np.arange(len(times))).max() > 0.5 else None
 
 
 def wanted_frames(wanted: ArrayLike, frame_count: int, name: object) -> NDArray[np.int64]:

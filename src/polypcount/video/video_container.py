@@ -89,11 +89,14 @@ class FrameTimes:
             start.
         keys: int64[k], indices of the frames at which decoding can begin, rising; empty where `shown` is None.
         frame_count: How many frames the file holds.
+        seconds: float64[frame_count + 1], the same as `shown` in seconds from the first frame, and the end of the last
+            frame; None where `shown` is.
     """
 
     shown: NDArray[np.int64] | None
     keys: NDArray[np.int64]
     frame_count: int
+    seconds: NDArray[np.float64] | None = None
 
 
 def read_times(video: VideoBytes) -> FrameTimes:
@@ -103,6 +106,7 @@ def read_times(video: VideoBytes) -> FrameTimes:
     times: list[int] = []
     keys: list[int] = []
     packets = 0
+    last, last_duration = None, 0  # of the frame that is shown last
     with video.opened() as (container, stream):
         stored = not _WITH_TIMES.isdisjoint(container.format.name.split(","))
         with contextlib.suppress(av.FFmpegError):  # a broken end: the frames before it count
@@ -112,9 +116,12 @@ def read_times(video: VideoBytes) -> FrameTimes:
                 packets += 1
                 if packet.pts is not None:
                     times.append(packet.pts)
+                    if last is None or packet.pts > last:
+                        last, last_duration = packet.pts, packet.duration or 0
                     if packet.is_keyframe:
                         keys.append(packet.pts)
     with video.opened() as (container, stream):
+        unit = float(stream.time_base or 0)
         tried = [frame.pts for frame in islice(decoded(container.demux(stream)), _TRIED_FRAMES)]
     first = [time for time in tried if time is not None]
     shown = np.unique(np.array(times, np.int64))
@@ -125,4 +132,8 @@ def read_times(video: VideoBytes) -> FrameTimes:
     # A recording cut out of a longer one may begin with frames that refer to others before the cut; they are not shown.
     shown = shown[shown >= first[0]]
     begins = np.unique(np.array(keys, np.int64))
-    return FrameTimes(shown, np.searchsorted(shown, begins[begins >= first[0]]), len(shown))
+    keys_at = np.searchsorted(shown, begins[begins >= first[0]])
+    # Where the file does not say how long the last frame is shown, it is as long as the others on average.
+    end = shown[-1] + (last_duration or (shown[-1] - shown[0]) / max(len(shown) - 1, 1))
+    seconds = (np.append(shown, end) - shown[0]) * unit
+    return FrameTimes(shown, keys_at, len(shown), seconds if seconds[-1] > 0 else None)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from polypcount.errors import FileError
-from polypcount.video.frames import Image, missing_frame, refuse_large, refuse_no_file, wanted_frames
+from polypcount.video.frames import Image, missing_frame, refuse_large, refuse_no_file, uneven, wanted_frames
 from polypcount.video.video_container import VideoBytes, decoded, read_times
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ class VideoFile:
     width: int
     height: int
     fps: float | None
+    times: NDArray[np.float64] | None
 
     def __init__(
         self,
@@ -58,6 +59,9 @@ class VideoFile:
         self.frame_count = self._times.frame_count
         if self.frame_count == 0:
             raise FileError(f"{path} has no frame that can be read; it is empty or damaged, copy it again")
+        if self.fps is None and self._times.seconds is not None:
+            self.fps = self.frame_count / float(self._times.seconds[-1])
+        self.times = uneven(self._times.seconds, self.fps)
 
     def frames(self, wanted: ArrayLike) -> Iterator[tuple[int, Image]]:
         """Each wanted frame once, in rising order, as (index, RGB uint8[height, width, 3]); see `FrameSource`."""

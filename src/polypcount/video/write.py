@@ -5,16 +5,27 @@ from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from polypcount.errors import DataError, FileError, first_line
 from polypcount.storage.files import whole_file
 from polypcount.video.frames import Image, refuse_large, refuse_no_image
 
 _BT709 = 1  # the number of ITU-R BT.709 among primaries, transfer functions and matrices of H.264
 _LIMITED_RANGE = 1
+_TICKS = 90_000  # of a second, for frames at given times; the clock of MPEG
 _THREADS = 4  # fixed, since the bytes depend on the number of threads
 
 
-def write_video(path: str | os.PathLike[str], frames: Iterable[Image], fps: float, *, quality: int = 23) -> int:
+def write_video(
+    path: str | os.PathLike[str],
+    frames: Iterable[Image],
+    fps: float,
+    *,
+    quality: int = 23,
+    times: NDArray[np.float64] | None = None,
+) -> int:
     """Write an H.264 video in an mp4 file, whole or not at all.
 
     The same frames and settings give the same bytes. Errors of the iterator `frames` are passed on.
@@ -24,6 +35,8 @@ def write_video(path: str | os.PathLike[str], frames: Iterable[Image], fps: floa
         frames: RGB uint8[height, width, 3], all of one size, with even width and height; one is in memory at a time.
         fps: Frames per second, 0.01 to 1000, kept as the nearest fraction with a denominator of up to 1001.
         quality: Rate factor of x264, from 1 (large, hardly changed) to 51 (small, coarse); six more halves the size.
+        times: float64[frames + 1], rising: when each frame is shown, in seconds, and when the last one ends. None for a
+            constant frame rate.
 
     Returns:
         The number of frames.
@@ -42,6 +55,7 @@ def write_video(path: str | os.PathLike[str], frames: Iterable[Image], fps: floa
     if first is None:
         raise DataError(f"{path}: a video needs at least one frame, found none")
     rate = Fraction(fps).limit_denominator(1001)
+    ticks = None if times is None else np.round(times * _TICKS).astype(np.int64)
     count, writing = 0, True  # if not writing, an error comes from the iterator
     try:
         with (
@@ -51,6 +65,8 @@ def write_video(path: str | os.PathLike[str], frames: Iterable[Image], fps: floa
             stream = file.add_stream("libx264", rate, options={"preset": "veryfast", "crf": str(int(quality))})
             stream.height, stream.width = first.shape[:2]
             stream.pix_fmt = "yuv420p"
+            if times is not None:
+                stream.codec_context.time_base = Fraction(1, _TICKS)
             stream.thread_type, stream.thread_count = "FRAME", _THREADS
             # Without these, players guess the colours differently.
             stream.color_primaries = stream.color_trc = stream.colorspace = _BT709
@@ -59,6 +75,9 @@ def write_video(path: str | os.PathLike[str], frames: Iterable[Image], fps: floa
                 frame = av.VideoFrame.from_ndarray(image, format="rgb24")
                 frame = frame.reformat(format="yuv420p", dst_colorspace="ITU709", dst_color_range=_LIMITED_RANGE)
                 frame.pts, frame.time_base = count, 1 / rate
+                if ticks is not None:
+                    frame.pts, frame.time_base = int(ticks[count]), Fraction(1, _TICKS)
+                    frame.duration = int(ticks[count + 1] - ticks[count])
                 file.mux(stream.encode(frame))
                 count += 1
                 writing = False
