@@ -119,7 +119,7 @@ def judged(corpus: pc.Corpus, any_fpr: OperatingPoint) -> dict[str, Any]:
         Evidence(row, 0, one.start_frame, one.stop_frame, one.box_count, vector[None])
         for row, (one, vector) in enumerate(zip(report.tracklets, report.embeddings.vectors, strict=True))
     ]
-    together = together_rows(evidence, [(first, second) for first, second in report.embeddings.together.tolist()])
+    together = together_rows(evidence, report.embeddings.together)
     points = {**read_operating_points(model.folder).points, ANY_FPR: any_fpr}
     # Also where the report gives no interval, since the recording is not like those it was made on.
     low, high = interval(report.repeated, report.count, points[DEFAULT_METHOD].level)

@@ -63,6 +63,31 @@ def test_a_broken_group_joins_again_by_similarity() -> None:
     assert partition(parted[1]) == {frozenset({0}), frozenset({1}), frozenset({2, 3})}
 
 
+@settings(max_examples=40, deadline=None)
+@given(st.integers(2, 90), st.integers(0, 10_000), st.sampled_from([-np.inf, 0.3, 0.6]))
+def test_joining_again_as_by_a_plain_calculation(count: int, seed: int, floor: float) -> None:
+    rng = np.random.default_rng(seed)
+    similarity = np.round(rng.random((count, count)), 1)  # with ties
+    similarity = np.triu(similarity, 1) + np.triu(similarity, 1).T + np.eye(count)
+    pairs = [(i, j) for i, j in rng.integers(0, count, (max(1, count // 3), 2)).tolist() if i != j]
+    labels = rng.integers(0, 4, (5, count)).astype(np.int32)
+    parted = Constraints(count, np.array(pairs, int).reshape(-1, 2)).part(labels, similarity, floor)
+    apart = {frozenset(pair) for pair in pairs}
+    for row, found in zip(labels, parted, strict=True):
+        expected = set()
+        for group in partition(row):
+            broken = any(pair <= group for pair in apart)
+            parts = [{unit} for unit in sorted(group)] if broken else [set(group)]
+            for i, j in sorted(itertools.combinations(sorted(group), 2), key=lambda pair: -similarity[pair]):
+                one, other = (next(part for part in parts if unit in part) for unit in (i, j))
+                barred = any(frozenset((a, b)) in apart for a in one for b in other)
+                if one is not other and similarity[i, j] >= floor and not barred:
+                    parts.remove(other)
+                    one |= other
+            expected |= {frozenset(part) for part in parts}
+        assert partition(found) == expected
+
+
 def test_units_have_the_mean_similarity_of_their_tracklets() -> None:
     rules = Constraints(4, must_link=np.array([[1, 3]]))
     assert rules.unit.tolist() == [0, 1, 2, 1]

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polypcount.clustering import fuse, minmax, temporal_adjacency, visual_similarity
+from polypcount.clustering.similarity import pair_values
 from polypcount.errors import DataError
 
 NUMBERS = st.floats(-50, 50).map(lambda number: round(number, 3))  # squares that do not vanish
@@ -87,3 +88,23 @@ def test_bad_input() -> None:
         fuse(np.ones((1, 1)), np.ones((1, 1)), 2)
     with pytest.raises(DataError, match="must have one shape"):
         fuse(np.ones((1, 1)), np.ones((2, 2)), 0.5)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 64, 65, 150])
+def test_large_matrices_are_filled_like_small_ones(count: int) -> None:
+    vectors = np.random.default_rng(count).normal(size=(count, 5))
+    similarity = visual_similarity(vectors)
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    assert np.allclose(similarity, (1 + unit @ unit.T) / 2, atol=1e-12)
+    assert np.array_equal(similarity, similarity.T)
+    assert (np.diag(similarity) == 1).all()
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 64, 65, 150])
+def test_values_of_pairs_are_means_of_both_directions(count: int) -> None:
+    matrix = np.random.default_rng(count).random((count, count))
+    assert pair_values(matrix).tolist() == [
+        (matrix[i, j] + matrix[j, i]) / 2 for i in range(count) for j in range(i + 1, count)
+    ]
+    members = np.arange(0, count, 2)
+    assert pair_values(matrix, members).tolist() == pair_values(matrix[np.ix_(members, members)]).tolist()

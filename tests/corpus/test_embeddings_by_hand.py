@@ -1,6 +1,7 @@
 """Embeddings that somebody else wrote: the documented columns are enough, and what is wrong is told in one line."""
 
 import io
+import resource
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -236,9 +237,9 @@ ARRAYS: dict[str, tuple[str, bytes, str]] = {
     "declared huge": (
         "vectors",
         header((HUGE, 128)),
-        "vectors cannot be read",
+        "vectors has 1,000,000,000,000 rows, at most 16,777,216 are read",
     ),
-    "declared beyond 64 bits": ("vectors", header((10**30, 2)), "vectors cannot be read"),
+    "declared beyond 64 bits": ("vectors", header((10**30, 2)), "vectors has 1,0.* rows, at most"),
     "declared below 0": ("vectors", header((-1, -1)) + b"abcd", "vectors cannot be read"),
     "texts of no length": ("video", header((HUGE,), "<U0"), "video has 1,000,000,000,000 rows"),
     "objects": ("polyp", npy(np.array(["a", None], object), allow_pickle=True), "array polyp cannot be read: Object"),
@@ -287,24 +288,55 @@ def test_what_is_wrong_in_npz_alone(case: str, tmp_path: Path) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_a_small_file_that_unfolds_is_not_unfolded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(formats, "LARGEST_BYTES", 1 << 20)
-    others: dict[str, Any] = {name: np.zeros(9) for name in COLUMNS}
-    np.savez_compressed(tmp_path / "mine.npz", **others, vectors=np.zeros((1 << 18, 2), np.float32))
-    assert (tmp_path / "mine.npz").stat().st_size < 1 << 14
-    with pytest.raises(FileError, match="vectors has 2,097,280 bytes, at most 1,048,576"):
-        Embeddings.load(tmp_path / "mine.npz")
+def peak_memory() -> int:
+    """Bytes of the most memory that this process has had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+UNFOLDING = r"it unpacks to [\d,]+ bytes or more; from a file of its size, at most [\d,]+ are read"
+
+
+def test_a_small_npz_that_unfolds_is_not_unfolded(tmp_path: Path) -> None:
+    path, others = tmp_path / "mine.npz", {name: npy(np.zeros(9)) for name in COLUMNS}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for name, data in others.items():
+            archive.writestr(f"{name}.npy", data)
+        with archive.open("vectors.npy", "w", force_zip64=True) as member:
+            member.write(header((1 << 20, 128)))
+            for _ in range(512):
+                member.write(bytes(1 << 20))
+    assert path.stat().st_size < 1 << 22
+    before = peak_memory()
+    with pytest.raises(FileError, match=UNFOLDING):
+        Embeddings.load(path)
+    assert peak_memory() - before < 1 << 26
+    # Many arrays, none of them too large alone.
+    lines = {name: np.zeros((1 << 18, 26), np.float32) for name in ("vectors", "frame_vectors", "frame_number")}
+    np.savez_compressed(path, **{name: np.zeros(9) for name in COLUMNS}, **lines)  # type: ignore[arg-type]
+    with pytest.raises(FileError, match=UNFOLDING):
+        Embeddings.load(path)
 
 
 def test_a_small_table_that_unfolds_is_not_unfolded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    zeros = np.zeros(1 << 18, np.float32)
+    zeros = np.zeros(1 << 23, np.float32)
     made = by_hand(tmp_path / "mine.parquet", **{**COLUMNS, "vector": [zeros] * 4})
-    assert made.stat().st_size < 1 << 14
-    monkeypatch.setattr(formats, "LARGEST_BYTES", 1 << 20)
-    with pytest.raises(FileError, match="the columns take more than 1,048,576 bytes, which is more than is read"):
+    assert made.stat().st_size < 1 << 18
+    del zeros
+    before = peak_memory()
+    with pytest.raises(FileError, match=UNFOLDING):
         Embeddings.load(made)
+    assert peak_memory() - before < 1 << 26
     monkeypatch.setattr(formats, "MOST_ROWS", 3)
     with pytest.raises(FileError, match="the file has 4 rows, at most 3 are read"):
+        Embeddings.load(made)
+
+
+def test_a_column_name_that_is_no_text_is_an_error_of_the_file(tmp_path: Path) -> None:
+    made = by_hand(tmp_path / "mine.parquet", **COLUMNS)
+    content = made.read_bytes()
+    assert b"frame_count" in content
+    made.write_bytes(content.replace(b"frame_count", b"fra\xff\xfe_count"))
+    with pytest.raises(FileError, match=r"mine\.parquet: .*damaged"):
         Embeddings.load(made)
 
 

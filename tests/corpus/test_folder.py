@@ -132,6 +132,15 @@ def _broken_text(count: int) -> pa.Array:
     )
 
 
+def _same_video(videos: pa.Table, name: str, count: int) -> pa.Table:
+    return videos.take(pa.array([0] * count)).set_column(0, videos.schema.field("id"), pa.array([name] * count))
+
+
+def replace_bytes(path: Path, old: bytes, new: bytes) -> None:
+    assert old in path.read_bytes()
+    path.write_bytes(path.read_bytes().replace(old, new))
+
+
 def truncate(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-20])
 
@@ -154,7 +163,19 @@ DAMAGES = {
     ),
     "text that is none": (
         lambda f: edit_table(f, "videos", lambda t: t.set_column(0, "id", _broken_text(len(t)))),
-        "utf-8",
+        "videos.parquet is damaged .*Invalid UTF8",
+    ),
+    "a column name that is no text": (
+        lambda f: replace_bytes(tables(f) / "polyps.parquet", b"histology", b"hist\xff\xfelog"),
+        r"polyps\.parquet is damaged",
+    ),
+    "rows without end": (
+        lambda f: edit_table(f, "boxes", lambda t: t.take(pa.array(np.zeros(1 << 21, np.int32)))),
+        r"boxes\.parquet: it unpacks to [\d,]+ bytes or more; from a file of its size, at most [\d,]+ are read",
+    ),
+    "a long text in every row": (
+        lambda f: edit_table(f, "videos", lambda t: _same_video(t, "x" * (1 << 20), 100)),
+        r"videos\.parquet: it unpacks to 104,857,600 bytes or more",
     ),
     "a value changed": (
         lambda f: edit_table(f, "boxes", lambda t: t.set_column(6, "score", pa.array([0.5] * len(t), pa.float32()))),

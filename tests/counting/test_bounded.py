@@ -28,7 +28,7 @@ def bounded(most: int, point: OperatingPoint = POINT) -> BoundedEvidence:
     kept: BoundedEvidence
 
     def groups(evidence: object) -> np.ndarray:
-        return group(evidence, together_rows(evidence, kept.together), 1e6, point)  # type: ignore[arg-type]
+        return group(evidence, together_rows(evidence, list(kept.together)), 1e6, point)  # type: ignore[arg-type]
 
     kept = BoundedEvidence(most, groups)
     return kept
@@ -67,7 +67,7 @@ def test_a_long_stream_is_bounded_and_still_counted_right() -> None:
     for number in range(500):
         kept.add([tracklet(number, 90 * (number % 4) + rng.normal() * 3, number * 100)])
         assert len(kept.evidence) <= 40
-    labels = group(kept.evidence, together_rows(kept.evidence, kept.together), 1e6, POINT)
+    labels = group(kept.evidence, together_rows(kept.evidence, list(kept.together)), 1e6, POINT)
     assert len(np.unique(labels)) == 4
     assert sum(one.box_count for one in kept.evidence) == 500 * 40
     assert kept.condensed == 500 - len(kept.evidence)

@@ -8,7 +8,7 @@ import pytest
 import simplejpeg  # type: ignore[import-untyped, unused-ignore]
 
 import polypcount as pc
-from polypcount.corpus import Boxes
+from polypcount.corpus import Boxes, Tracklets, tracklets_together
 from polypcount.counting import (
     CountInterval,
     CountReport,
@@ -356,6 +356,25 @@ def test_a_frame_with_thousands_of_boxes_is_named() -> None:
     many = Boxes(np.zeros(count, np.int32), np.full(count, 7), np.tile([10, 10, 60, 60], (count, 1)))
     with pytest.raises(DataError, match="frame 7 has 1,001 boxes"):
         silent(recording(), many)
+
+
+@pytest.mark.parametrize("frames", [[7] * 20_000 + [8] * 20_000, [7] * 200_000], ids=["two frames", "one frame"])
+def test_frames_with_very_many_boxes_are_named_at_once(frames: list[int]) -> None:
+    count = len(frames)
+    many = Boxes(np.zeros(count, np.int32), frames, np.tile([10, 10, 60, 60], (count, 1)), track=np.arange(count))
+    with pytest.raises(DataError, match=rf"frame 7 has {frames.count(7):,} boxes, at most 1,000 can be handled"):
+        silent(recording(), many)
+    tracklets = Tracklets.gather(many, np.arange(count))
+    with pytest.raises(DataError, match=r"video 0: frame 7 has .* at most 1,000"):
+        tracklets_together(many, tracklets)
+    # Nothing that short is counted, so it has no pairs.
+    assert len(tracklets_together(many, tracklets, least_boxes=2)) == 0
+
+
+def test_a_live_frame_with_thousands_of_boxes_is_named(encoder: Encoder) -> None:
+    image = np.zeros((128, 160, 3), np.uint8)
+    with pytest.raises(DataError, match=r"live: frame 3 has 1,001 boxes, at most 1,000 can be handled"):
+        pc.Counter(encoder).update(3, image, np.tile([10, 10, 60, 60], (1001, 1)))
 
 
 def test_boxes_without_a_track_among_others_are_told() -> None:

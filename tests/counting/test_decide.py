@@ -8,7 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polypcount.clustering import OperatingPoint
-from polypcount.counting.decide import REPETITIONS, Decision, PolypRange, certainty, doubtful_pairs, interval
+from polypcount.counting.decide import (
+    REPETITIONS,
+    Decision,
+    PolypRange,
+    certainty,
+    doubtful_pairs,
+    interval,
+    share_together,
+)
 from polypcount.counting.decide import decide as decide_about
 from polypcount.counting.evidence import Evidence
 
@@ -131,6 +139,29 @@ def test_the_weakest_link_is_where_a_group_falls_apart(n: int, seed: int) -> Non
     ]
     assert pair.together == pytest.approx(min(cuts), abs=1e-6)
     assert pair.doubt == "two?"
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 12), st.integers(1, 6), st.integers(0, 10_000))
+def test_two_groups_that_may_be_one_have_the_pair_that_is_together_most_often(n: int, most: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    labels = np.unique(rng.integers(0, most, n), return_inverse=True)[1].astype(np.int32)
+    share = np.triu(rng.integers(0, 6, (n, n)), 1)  # few values, so that there are ties; 3 / 60 is a doubt
+    together = ((share + share.T) / 60).astype(np.float32)
+    expected: dict[tuple[int, int], tuple[int, int, float]] = {}
+    for i, j in itertools.product(range(n), range(n)):
+        key = (labels[i], labels[j])
+        if key[0] < key[1] and together[i, j].item() > max(0.05, expected.get(key, (0, 0, 0.0))[2]):
+            expected[key] = (min(i, j), max(i, j), together[i, j].item())
+    pairs = [pair for pair in doubtful_pairs(labels, together) if pair.doubt == "one?"]
+    assert {(pair.first, pair.second, pair.together) for pair in pairs} == set(expected.values())
+
+
+@pytest.mark.parametrize("n", [1, 64, 150])
+def test_the_share_is_counted_pair_by_pair(n: int) -> None:
+    repeated = np.random.default_rng(n).integers(0, min(n, 7), (5, n)).astype(np.int32)
+    expected = (repeated[:, :, None] == repeated[:, None]).sum(axis=0)
+    assert np.array_equal(share_together(repeated), expected.astype(np.float32) / np.float32(5))
 
 
 def test_the_interval_holds_the_count_and_most_repetitions() -> None:

@@ -1,14 +1,17 @@
 """The tracklets of one video, as input of the methods."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from polypcount.clustering.constraints import Constraints
 from polypcount.clustering.similarity import (
+    Block,
     Matrix,
     VisualSimilarity,
+    change_symmetric,
+    checked_positions,
     finite_rows,
     temporal_adjacency,
     visual_similarity,
@@ -33,6 +36,7 @@ class GroupingInput:
     duration: float = 1.0
     constraints: Constraints = field(default_factory=lambda: Constraints(0))
     truth: NDArray[np.integer] | None = None
+    _made: dict[str, Matrix] = field(default_factory=dict, repr=False)  # does not depend on the vectors
 
     @classmethod
     def of(
@@ -68,12 +72,36 @@ class GroupingInput:
     def __len__(self) -> int:
         return len(self.vectors)
 
+    def with_vectors(self, vectors: ArrayLike) -> "GroupingInput":
+        """The same tracklets with other vectors, float[n, d]; what depends on time and constraints is shared."""
+        return replace(self, vectors=finite_rows(vectors))
+
+    def log_gaps(self) -> Matrix:
+        """log1p(100 * abs(position - position) / duration) of every pair of tracklets, float64[n, n]."""
+        if "log_gaps" not in self._made:
+            position = self._positions()
+            gaps = np.empty((len(position), len(position)))
+
+            def fill(block: Matrix, where: Block) -> None:
+                rows, columns = where
+                np.abs(position[rows, None] - position[columns], out=block)
+                block /= self.duration
+                block *= 100
+                np.log1p(block, out=block)
+
+            change_symmetric(gaps, fill)
+            self._made["log_gaps"] = gaps
+        return self._made["log_gaps"]
+
     def visual(self, kind: VisualSimilarity) -> Matrix:
         """Visual similarity, float64[units, units]."""
         return self.constraints.unite(visual_similarity(self.vectors, kind))
 
     def temporal(self, gamma: float) -> Matrix:
         """Nearness in time, float64[units, units]."""
+        return self.constraints.unite(temporal_adjacency(self._positions(), gamma, self.duration))
+
+    def _positions(self) -> NDArray[np.float64]:
         if self.positions is None:
             raise DataError("this method uses time: give the positions of the tracklets")
-        return self.constraints.unite(temporal_adjacency(self.positions, gamma, self.duration))
+        return checked_positions(self.positions, self.duration)

@@ -1,7 +1,7 @@
 """The methods that group by similarities: thresholds, affinity propagation with and without time, linkage."""
 
 from abc import abstractmethod
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,7 +12,7 @@ from polypcount.clustering.base import Method, SweepTask, completed
 from polypcount.clustering.grid import ALPHAS, GAMMAS, PREFERENCES, THRESHOLDS, Grid, Preset
 from polypcount.clustering.grouping import Labels, Sweep, medoids
 from polypcount.clustering.grouping_input import GroupingInput
-from polypcount.clustering.similarity import Fusion, Matrix, VisualSimilarity, fuse
+from polypcount.clustering.similarity import Fusion, Matrix, VisualSimilarity, fuse, pair_values
 
 _PRESETS: tuple[Preset, ...] = ("paper", "coarse", "fine")
 _FEWEST_TASKS = 16  # enough to keep a few cores busy to the end
@@ -40,7 +40,7 @@ class SimilarityMethod(Method):
         """Group the units of one matrix at each value of the last parameter."""
 
     def _visual(self, tracklets: GroupingInput) -> Matrix:
-        """The matrix [units, units] that the method uses where alpha is 1."""
+        """A new matrix [units, units] that the method uses where alpha is 1."""
         return tracklets.visual(self.similarity)
 
     def _floor(self, values: NDArray[np.float64]) -> ArrayLike:  # noqa: ARG002
@@ -56,7 +56,8 @@ class SimilarityMethod(Method):
         blocks: dict[tuple[float, float], list[int]] = {}
         for point, block in grid.blocks():
             blocks.setdefault(self._matrix_of(point), []).append(block.start)
-        visual, values = self._visual(tracklets), np.array(list(grid.axes.values())[-1])
+        visual = tracklets.constraints.lower(self._visual(tracklets))
+        values = np.array(list(grid.axes.values())[-1])
 
         def task(matrix: tuple[float, float], first: int, stop: int) -> SweepTask:
             """Fill in values[first:stop] in all blocks that have this matrix."""
@@ -82,7 +83,8 @@ class SimilarityMethod(Method):
 
     def similarity_of(self, tracklets: GroupingInput) -> Matrix:
         """Similarities [units, units] that the method uses with its own parameters."""
-        return self._fused(tracklets, self._visual(tracklets), *self._matrix_of({}))
+        visual = tracklets.constraints.lower(self._visual(tracklets))
+        return self._fused(tracklets, visual, *self._matrix_of({}))
 
     def _matrix_of(self, point: dict[str, float]) -> tuple[float, float]:
         """(gamma, alpha) of the matrix at a point of the grid, equal for points that have the same matrix."""
@@ -92,8 +94,10 @@ class SimilarityMethod(Method):
         return (0.0, alpha) if alpha == 1 else (gamma, alpha)
 
     def _fused(self, tracklets: GroupingInput, visual: Matrix, gamma: float, alpha: float) -> Matrix:
-        fused = visual if alpha == 1 else fuse(visual, tracklets.temporal(gamma), alpha, self.fusion)
-        return tracklets.constraints.lower(fused)
+        """The matrix at one (gamma, alpha). visual: With the constraints applied, as the result has them."""
+        if alpha == 1:
+            return visual
+        return tracklets.constraints.lower(fuse(visual, tracklets.temporal(gamma), alpha, self.fusion))
 
     def _exemplars(self, tracklets: GroupingInput, swept: Labels, labels: Labels) -> Labels:  # noqa: ARG002
         unit = tracklets.constraints.unit
@@ -260,15 +264,15 @@ class Agglomerative(SimilarityMethod):
         if len(similarity) < 2:
             return sweep
         tree = self._tree(similarity)
+        joined, distances = tree[:, :2].astype(np.int64), tree[:, 2]
         for point, threshold in enumerate(values):
             # One tree serves all thresholds. Its joins come nearest first; those below the distance are done.
-            home = list(range(len(similarity)))
-            for left, right in tree.children_[: np.searchsorted(tree.distances_, 1 - threshold)]:
-                home.append(len(home))
-                home[left] = home[right] = len(home) - 1
-            for node in range(len(home) - 1, -1, -1):
-                home[node] = home[home[node]]
-            sweep.labels[point] = np.unique(home[: len(similarity)], return_inverse=True)[1]
+            joins = int(np.searchsorted(distances, 1 - threshold))
+            parent = np.arange(len(similarity) + joins)
+            parent[joined[:joins]] = np.arange(len(similarity), len(parent))[:, None]
+            while (parent[parent] != parent).any():  # each turn doubles the steps up the tree
+                parent = parent[parent]
+            sweep.labels[point] = np.unique(parent[: len(similarity)], return_inverse=True)[1]
         return sweep
 
     def cut_values(self, tracklets: GroupingInput, parameter: str) -> NDArray[np.float64]:
@@ -276,16 +280,18 @@ class Agglomerative(SimilarityMethod):
         if parameter != "threshold":
             return super().cut_values(tracklets, parameter)
         similarity = self.similarity_of(tracklets)
-        return _between(1 - self._tree(similarity).distances_ if len(similarity) > 1 else np.empty(0))
+        return _between(1 - self._tree(similarity)[:, 2] if len(similarity) > 1 else np.empty(0))
 
-    def _tree(self, similarity: Matrix) -> Any:
-        """scikit-learn's tree over [units, units], of two units at least; its joins come nearest first."""
-        from sklearn.cluster import AgglomerativeClustering
+    def _tree(self, similarity: Matrix) -> NDArray[np.float64]:
+        """The tree over [units, units], of two units at least, float64[units - 1, 4]; its joins come nearest first.
 
-        tree = AgglomerativeClustering(
-            n_clusters=None, distance_threshold=0, metric="precomputed", linkage=self.linkage
-        )
-        return tree.fit(1 - (similarity + similarity.T) / 2)
+        It is the tree of scikit-learn, which calls the same function.
+        """
+        from scipy.cluster.hierarchy import linkage
+
+        distance = pair_values(similarity)
+        np.subtract(1, distance, out=distance)
+        return np.asarray(linkage(distance, self.linkage))
 
 
 class TemporalAgglomerative(Agglomerative):

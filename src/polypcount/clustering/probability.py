@@ -12,7 +12,7 @@ from scipy.special import expit
 from polypcount.clustering.grid import THRESHOLDS
 from polypcount.clustering.grouping_input import GroupingInput
 from polypcount.clustering.methods import Agglomerative
-from polypcount.clustering.similarity import Matrix, visual_similarity
+from polypcount.clustering.similarity import Block, Matrix, cosine_matrix
 from polypcount.errors import DataError
 
 # Without effect where both kinds of pairs overlap; where they do not, it keeps the coefficients finite.
@@ -39,10 +39,17 @@ class PairProbability:
 
     def probabilities(self, tracklets: GroupingInput) -> Matrix:
         """P of every pair of tracklets of a video, float64[n, n], symmetric, with 1 on the diagonal."""
-        cosine, time = _features(tracklets)
-        probability: Matrix = expit(self.intercept + self.looks * cosine + self.time * time)
-        np.fill_diagonal(probability, 1)
-        return probability
+        gaps = tracklets.log_gaps()
+
+        def weigh(block: Matrix, where: Block) -> None:
+            block *= 2
+            block -= 1  # the cosine
+            block *= self.looks
+            block += self.intercept
+            block += self.time * gaps[where]
+            expit(block, out=block)
+
+        return cosine_matrix(tracklets.vectors, weigh)
 
 
 def fit_pair_probability(inputs: Sequence[GroupingInput], truths: Sequence[ArrayLike]) -> PairProbability:
@@ -105,10 +112,7 @@ class ProbabilityLinkage(Agglomerative):
 
 def _features(tracklets: GroupingInput) -> tuple[Matrix, Matrix]:
     """Cosine and log1p(100 * gap) of every pair of tracklets, float64[n, n] each."""
-    tracklets.temporal(0.0)  # for its checks of the positions and the duration
-    positions = np.asarray(tracklets.positions, np.float64)
-    gap = np.abs(positions[:, None] - positions) / tracklets.duration
-    return 2 * visual_similarity(tracklets.vectors) - 1, np.log1p(100 * gap)
+    return 2 * cosine_matrix(tracklets.vectors) - 1, tracklets.log_gaps()
 
 
 def _labelled_pairs(tracklets: GroupingInput, truth: NDArray[np.integer]) -> tuple[Matrix, NDArray[np.bool_]]:

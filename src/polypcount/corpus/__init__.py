@@ -9,7 +9,7 @@ from polypcount.corpus.folder import is_corpus, refuse_unsuitable
 from polypcount.corpus.geometry import iou
 from polypcount.corpus.provenance import Provenance
 from polypcount.corpus.records import IMAGE_SUFFIXES, Polyp, Video
-from polypcount.corpus.together import tracklets_together
+from polypcount.corpus.together import refuse_crowded, tracklets_together
 from polypcount.corpus.tracklets import Tracklets
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "concatenate",
     "iou",
     "is_corpus",
+    "refuse_crowded",
     "refuse_unsuitable",
     "tracklets_together",
 ]

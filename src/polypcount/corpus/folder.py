@@ -21,6 +21,7 @@ from polypcount.corpus.provenance import Provenance
 from polypcount.corpus.records import Polyp, Video
 from polypcount.errors import DataError, FileError, first_line
 from polypcount.storage import Manifest, VersionedFolder
+from polypcount.storage.parquet import BROKEN_PARQUET, parquet_schema, read_columns, without_codes
 
 
 class CorpusManifest(Manifest):
@@ -144,17 +145,19 @@ def _video(row: dict[str, Any], folder: Path) -> Video:
 
 def _read_table(path: Path, schema: pa.Schema) -> pa.Table:
     try:
-        with pq.ParquetFile(path) as file:
-            for column in schema:
-                if column.name not in file.schema_arrow.names:
-                    raise FileError(f"{path}: column {column.name} is missing")
-                kind = file.schema_arrow.field(column.name).type
-                if kind != column.type:
-                    raise FileError(f"{path}: column {column.name} must be {column.type}, found {kind}")
-            table = file.read(columns=schema.names)
+        found = parquet_schema(path)
+        for column in schema:
+            if column.name not in found.names:
+                raise FileError(f"{path}: column {column.name} is missing")
+            if (kind := found.field(column.name).type) != column.type:
+                raise FileError(f"{path}: column {column.name} must be {column.type}, found {kind}")
+        texts = [column.name for column in schema if pa.types.is_string(column.type)]
+        table = without_codes(read_columns(path, schema.names, texts), path)
     except FileNotFoundError:
         raise FileError(f"{path} is missing: the corpus is not complete") from None
-    except (OSError, pa.ArrowException) as problem:
+    except DataError as problem:
+        raise FileError(f"{path}: {problem}") from None
+    except BROKEN_PARQUET as problem:
         raise FileError(f"{path} is damaged or cut short: {first_line(problem)}") from problem
     for column in schema:
         if not column.nullable and table.column(column.name).null_count:

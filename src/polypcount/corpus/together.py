@@ -1,5 +1,7 @@
 """Which tracklets are seen together in one frame: they cannot be one polyp."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -8,18 +10,51 @@ from polypcount.corpus.columns import Int32Column, as_array, refuse_rows
 from polypcount.corpus.tracklets import Tracklets
 from polypcount.errors import DataError
 
+MOST_BOXES_IN_A_FRAME = 1000
 _MOST_PAIRS = 1 << 24
 
 
-def tracklets_together(boxes: Boxes, tracklets: Tracklets) -> Int32Column:
-    """Pairs of tracklets with boxes in one frame of one video, int32[m, 2]: first < second, sorted, each pair once."""
+def refuse_crowded(boxes: Boxes, names: Sequence[str]) -> None:
+    """Raise `DataError` where a frame has more than 1,000 boxes: nothing real has, and pairs could fill the memory.
+
+    Args:
+        boxes: In any order.
+        names: What to call each video in the message.
+    """
+    frames, counts = np.unique(frame_keys(boxes.video, boxes.frame), return_counts=True)
+    crowded = np.flatnonzero(counts > MOST_BOXES_IN_A_FRAME)
+    if len(crowded):
+        video, frame = divmod(int(frames[crowded[0]]), 1 << 32)
+        raise DataError(
+            f"{names[video]}: frame {frame} has {counts[crowded[0]]:,} boxes, at most {MOST_BOXES_IN_A_FRAME:,} can be "
+            "handled; give the detector a higher confidence"
+        )
+
+
+def tracklets_together(
+    boxes: Boxes, tracklets: Tracklets, *, least_boxes: int = 1, names: Sequence[str] | None = None
+) -> Int32Column:
+    """Pairs of tracklets with boxes in one frame of one video, int32[m, 2]: first < second, sorted, each pair once.
+
+    Args:
+        boxes: The boxes of the tracklets.
+        tracklets: Rows of these are the numbers in the pairs.
+        least_boxes: Tracklets of fewer boxes are in no pair.
+        names: What to call each video in an error; "video 0", "video 1", ... by default.
+
+    Raises:
+        DataError: A frame has more than 1,000 boxes of these tracklets, or there are too many pairs.
+    """
     if len(tracklets.label) != len(boxes):
         raise DataError(f"the tracklets are of {len(tracklets.label)} boxes, but there are {len(boxes)} boxes")
-    rows = np.flatnonzero(tracklets.label >= 0)
+    long_enough = np.append(tracklets.box_count >= least_boxes, False)  # the last is for boxes of no tracklet
+    rows = np.flatnonzero(long_enough[tracklets.label])
+    last = int(boxes.video.max(initial=-1))
+    refuse_crowded(boxes.take(rows), names or [f"video {row}" for row in range(last + 1)])
     frame, label = frame_keys(boxes.video[rows], boxes.frame[rows]), tracklets.label[rows].astype(np.int64)
     order = np.lexsort((label, frame))
     frame, label = frame[order], label[order]
-    pairs = [np.empty(0, np.int64)]
+    pairs = np.empty(0, np.int64)
     left = np.arange(len(frame))
     # The rows of a frame follow each other. So if row + `step` is of another frame, all later rows are too.
     for step in range(1, len(frame)):
@@ -27,8 +62,9 @@ def tracklets_together(boxes: Boxes, tracklets: Tracklets) -> Int32Column:
         left = left[frame[left] == frame[left + step]]
         if not len(left):
             break
-        pairs.append(np.unique(label[left] * len(tracklets) + label[left + step]))
-    unique = _unpacked(np.unique(np.concatenate(pairs)), len(tracklets))
+        pairs = np.union1d(pairs, label[left] * len(tracklets) + label[left + step])
+        _refuse_many(len(pairs), "are seen together")
+    unique = _unpacked(pairs, len(tracklets))
     return unique[unique[:, 0] < unique[:, 1]]
 
 
@@ -39,8 +75,7 @@ def overlapping(video: Int32Column, start_frame: Int32Column, stop_frame: Int32C
     begun = np.searchsorted(starts, frame_keys(video, stop_frame)[order])
     partners = np.maximum(begun - np.arange(len(order)) - 1, 0)
     total = int(partners.sum())
-    if total > _MOST_PAIRS:
-        raise DataError(f"{total:,} pairs of tracklets overlap in time, at most {_MOST_PAIRS:,} can be handled")
+    _refuse_many(total, "overlap in time")
     first = np.repeat(np.arange(len(order)), partners)
     second = first + 1 + np.arange(total) - np.repeat(np.cumsum(partners) - partners, partners)
     return sorted_pairs(np.column_stack([order[first], order[second]]), len(order))
@@ -74,6 +109,11 @@ def sorted_pairs(pairs: NDArray[np.int64], count: int) -> Int32Column:
 def frame_keys(owner: Int32Column, frame: Int32Column) -> NDArray[np.int64]:
     """One number for each (video or tracklet, frame), which sorts by both, int64[n]."""
     return (owner.astype(np.int64) << 32) | frame
+
+
+def _refuse_many(count: int, what: str) -> None:
+    if count > _MOST_PAIRS:
+        raise DataError(f"{count:,} pairs of tracklets {what}, at most {_MOST_PAIRS:,} can be handled")
 
 
 def _unpacked(keys: NDArray[np.int64], count: int) -> Int32Column:

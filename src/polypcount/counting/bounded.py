@@ -8,7 +8,10 @@ from numpy.typing import NDArray
 
 from polypcount.clustering.similarity import unit_vectors
 from polypcount.counting.evidence import Evidence
+from polypcount.errors import DataError
 from polypcount.tracking import looked_at
+
+_MOST_PAIRS = 1 << 21  # about 300 MB
 
 
 class BoundedEvidence:
@@ -32,6 +35,7 @@ class BoundedEvidence:
         self.condensed = 0
         self._most = most
         self._group = group
+        self._last_seen: list[int] = []  # in the frame before, often the same tracklets
 
     def add(self, parts: Sequence[Evidence]) -> None:
         """Add a tracklet that has ended, in one or several parts."""
@@ -42,7 +46,15 @@ class BoundedEvidence:
     def seen_together(self, numbers: Sequence[int]) -> None:
         """Note that these tracklets have boxes in one frame."""
         rising = sorted(set(numbers))
+        if len(rising) < 2 or rising == self._last_seen:
+            return
+        self._last_seen = rising
         self.together.update((one, other) for k, one in enumerate(rising) for other in rising[k + 1 :])
+        if len(self.together) > _MOST_PAIRS:
+            raise DataError(
+                f"more than {_MOST_PAIRS:,} pairs of tracklets were seen together; give the detector a higher "
+                "confidence"
+            )
 
     def forget(self, numbers: set[int]) -> None:
         """Drop everything about these tracklets."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polypcount.corpus import Boxes, Video
+from polypcount.corpus import Boxes, Video, refuse_crowded
 from polypcount.counting.assemble import assemble, describe
 from polypcount.counting.bounded import BoundedEvidence
 from polypcount.counting.decide import Decision, decide, group
@@ -108,7 +108,9 @@ class Counter:
         refuse_no_image(frame)
         xyxy = np.asarray(boxes if len(np.shape(boxes)) == 2 else np.reshape(boxes, (-1, 4)), np.float32)
         table = Boxes(np.zeros(len(xyxy), np.int32), np.full(len(xyxy), frame_index), xyxy, score, track=track)
-        refuse_outside(table, frame.shape[1], frame.shape[0], self._settings.name or "live")
+        name = self._settings.name or "live"
+        refuse_crowded(table, [name])
+        refuse_outside(table, frame.shape[1], frame.shape[0], name)
         if self._linker is None and len(table):
             self._tracked = track is None
             self._linker = OnlineLinker(*link_rule(self._tracked, self._settings.fps, self._settings.tracker))
@@ -143,7 +145,7 @@ class Counter:
         minimum = settings.min_frames or least_boxes(frames)
         self._left_out += self._ended.drop_short(minimum)
         evidence = self._ended.evidence
-        together = together_rows(evidence, self._ended.together)
+        together = together_rows(evidence, list(self._ended.together))
         decision = decide(evidence, together, duration_frames(frames, settings.fps), self._point, settings.polyp_range)
         width, height = self._size or (None, None)
         parameters = {"min_frames": minimum, "tracker": asdict(settings.tracker) if self._tracked else None}
@@ -200,16 +202,18 @@ class Counter:
 
     def _end(self, numbers: Sequence[int]) -> bool:
         """End tracklets; returns whether any of them is counted."""
-        minimum, counts = self._minimum(), False
+        minimum, counts, short = self._minimum(), False, set()
         for number in numbers:
             span = self._open.pop(number)
             if span.box_count < minimum:
                 self._left_out += 1
                 self._collector.forget(number)
-                self._ended.forget({number})
+                short.add(number)
                 continue
             self._ended.add(self._collector.end(number, span.start_frame, span.stop_frame, span.box_count))
             counts = True
+        if short:
+            self._ended.forget(short)
         return counts
 
     def _recount(self, changed: bool) -> None:
@@ -233,6 +237,6 @@ class Counter:
         """The groups of tracklets so far."""
         if not evidence:
             return np.empty(0, np.int32)
-        together = together_rows(evidence, self._ended.together)
+        together = together_rows(evidence, list(self._ended.together))
         duration = duration_frames(self._frame + 1, self._settings.fps)
         return group(evidence, together, duration, self._point, self._settings.polyp_range)

@@ -7,16 +7,19 @@ recording itself. And the frames of a tracklet may disagree.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polypcount.clustering import GroupingInput, OperatingPoint, group_into
+from polypcount.clustering import GroupingInput, OperatingPoint, group_into, run_tasks
+from polypcount.clustering.grouping import renumber
 from polypcount.counting.evidence import Evidence
 from polypcount.counting.known_pairs import KnownPairs
 from polypcount.counting.result import DoubtfulPair
 
 REPETITIONS = 60
+_BLOCK = 64  # rows of an n x n table that are worked on at a time
 _SURE = 0.05  # a doubt is shown if its share of repetitions is between this and 1 - this
 PolypRange = tuple[int, int | None]
 
@@ -67,14 +70,12 @@ def decide(
     if not evidence:
         none, unmet = np.empty(0, np.int32), _unmet(evidence, 0, polyp_range)
         return Decision(none, np.empty((0, 0), np.float32), none, 0, 0, np.empty(0), (), unmet)
-    labels = group(evidence, together, duration, point, polyp_range, known)
+    tracklets = _input(evidence, together, duration, point, known)
+    labels = _group_at(tracklets, point, polyp_range)
     count = len(np.unique(labels))
-    repeated = _repeat(evidence, together, duration, point, polyp_range, known)
+    repeated = _repeat(evidence, tracklets, point, polyp_range)
     counts = np.array([len(np.unique(row)) for row in repeated], np.int32)
-    share = np.zeros((len(labels), len(labels)), np.float32)
-    for row in repeated:
-        share += row[:, None] == row
-    share /= REPETITIONS
+    share = share_together(repeated)
     low, high = interval(counts, count, point.level)
     unmet = _unmet(evidence, count, polyp_range)
     return Decision(labels, share, counts, low, high, certainty(labels, repeated), doubtful_pairs(labels, share), unmet)
@@ -95,30 +96,33 @@ def group(
 def _group_at(tracklets: GroupingInput, point: OperatingPoint, polyp_range: PolypRange | None) -> NDArray[np.int32]:
     if polyp_range is not None:
         return group_into(point, tracklets, *polyp_range)[0]
-    return point.build().group(tracklets).labels
+    return renumber(point.labels_at(tracklets, [getattr(point.build(), point.varied)])[0])
 
 
 def _repeat(
-    evidence: Sequence[Evidence],
-    together: NDArray[np.int64],
-    duration: float,
-    point: OperatingPoint,
-    polyp_range: PolypRange | None,
-    known: KnownPairs | None,
+    evidence: Sequence[Evidence], tracklets: GroupingInput, point: OperatingPoint, polyp_range: PolypRange | None
 ) -> NDArray[np.int32]:
-    """Groups of each repetition, int32[REPETITIONS, n]."""
+    """Groups of each repetition, int32[REPETITIONS, n]. tracklets: With the vectors of all looked-at frames."""
     values = point.repeated_values(REPETITIONS)
     repeated = np.zeros((REPETITIONS, len(evidence)), np.int32)
     draws = min(len(evidence[0].vectors) - 1, REPETITIONS)
-    for draw in range(draws):
-        tracklets = _input(evidence, together, duration, point, known, 1 + draw)
+
+    def repeat(draw: int) -> None:
+        drawn = tracklets.with_vectors(_vectors(evidence, 1 + draw))
         if polyp_range is None:
-            repeated[draw::draws] = point.labels_at(tracklets, values[draw::draws])
-            continue
+            repeated[draw::draws] = point.labels_at(drawn, values[draw::draws])
+            return
         for row in range(draw, REPETITIONS, draws):
             varied = {**point.parameters, point.varied: float(values[row])}
-            repeated[row] = _group_at(tracklets, point.model_copy(update={"parameters": varied}), polyp_range)
+            repeated[row] = _group_at(drawn, point.model_copy(update={"parameters": varied}), polyp_range)
+
+    for _ in run_tasks(partial(repeat, draw) for draw in range(draws)):
+        pass
     return repeated
+
+
+def _vectors(evidence: Sequence[Evidence], draw: int) -> NDArray[np.float32]:
+    return np.stack([one.vectors[draw] for one in evidence])
 
 
 def _input(
@@ -127,13 +131,33 @@ def _input(
     duration: float,
     point: OperatingPoint,
     known: KnownPairs | None,
-    draw: int = 0,
 ) -> GroupingInput:
     known = known or KnownPairs()
-    vectors = np.stack([one.vectors[draw] for one in evidence])
     start = np.array([one.start_frame for one in evidence], np.int64)
     apart = np.concatenate([together[: None if point.cannot_link else 0], known.two_polyps])
-    return GroupingInput.of(vectors, start, apart, known.one_polyp, duration=duration)
+    return GroupingInput.of(_vectors(evidence, 0), start, apart, known.one_polyp, duration=duration)
+
+
+def share_together(repeated: NDArray[np.int32]) -> NDArray[np.float32]:
+    """Share of repetitions in which two tracklets are in one group, float32[n, n].
+
+    Args:
+        repeated: int32[repetitions, n], the group of each tracklet; at most 255 repetitions.
+    """
+    repetitions, n = repeated.shape
+    share = np.empty((n, n), np.float32)
+    # Narrow numbers in blocks that stay in the processor's cache: there are n * n * repetitions comparisons.
+    groups = repeated.astype(np.uint16 if n <= 1 << 16 else np.int32)
+    equal, times = np.empty((_BLOCK, n), bool), np.empty((_BLOCK, n), np.uint8)
+    for start in range(0, n, _BLOCK):
+        stop = min(start + _BLOCK, n)
+        times[:] = 0
+        for row in groups:
+            np.equal(row[start:stop, None], row, out=equal[: stop - start])
+            times += equal.view(np.uint8)
+        share[start:stop] = times[: stop - start]
+    share /= repetitions
+    return share
 
 
 def _unmet(evidence: Sequence[Evidence], count: int, polyp_range: PolypRange | None) -> str:
@@ -167,12 +191,13 @@ def certainty(labels: NDArray[np.int32], repeated: NDArray[np.int32]) -> NDArray
 
     For each group: the mean over repetitions of its largest Jaccard overlap with a group of the repetition.
     """
-    overlap = np.zeros((len(repeated), len(np.unique(labels))))
+    sizes = np.bincount(labels)
+    overlap = np.zeros((len(repeated), len(sizes)))
     for row, groups in enumerate(repeated):
-        shared = np.zeros((overlap.shape[1], int(groups.max(initial=-1)) + 1))
-        np.add.at(shared, (labels, groups), 1)
-        either = shared.sum(axis=1, keepdims=True) + shared.sum(axis=0) - shared
-        overlap[row] = (shared / np.maximum(either, 1)).max(axis=1, initial=0)
+        others = np.bincount(groups)
+        pair, shared = np.unique(labels.astype(np.int64) * len(others) + groups, return_counts=True)
+        group, other = np.divmod(pair, len(others))
+        np.maximum.at(overlap[row], group, shared / (sizes[group] + others[other] - shared))
     return np.asarray(overlap.mean(axis=0))
 
 
@@ -182,15 +207,21 @@ def doubtful_pairs(labels: NDArray[np.int32], together: NDArray[np.float32]) -> 
     For two groups that may be one polyp: the pair, with a tracklet from each, that is in one group most often. For a
     group that may be two polyps: the lowest edge of its maximum spanning tree, where the group would split.
     """
+    members = [np.flatnonzero(labels == number) for number in range(int(labels.max(initial=-1)) + 1)]
+    order = np.concatenate([np.empty(0, np.int64), *members])
+    stops = np.cumsum([len(group) for group in members])
     pairs = []
-    groups = int(labels.max(initial=-1)) + 1
-    members = [np.flatnonzero(labels == number) for number in range(groups)]
-    for first in range(groups):
-        for second in range(first + 1, groups):
-            block = together[np.ix_(members[first], members[second])]
-            if (share := float(block.max())) > _SURE:
-                row, column = divmod(int(block.argmax()), block.shape[1])
-                pairs.append(_pair(members[first][row], members[second][column], share, one_polyp=False))
+    for group, stop in zip(members, stops.tolist(), strict=True):
+        # The tracklets of later groups, group by group.
+        later, starts = order[stop:], stops[stops >= stop][:-1] - stop
+        if not len(later):
+            break
+        block = together[np.ix_(group, later)]
+        most = np.maximum.reduceat(block, starts, axis=1)  # of each tracklet with each later group
+        for other in np.flatnonzero(most.max(axis=0).astype(np.float64) > _SURE).tolist():
+            row = int(most[:, other].argmax())
+            column = starts[other] + int((block[row, starts[other] :] == most[row, other]).argmax())
+            pairs.append(_pair(group[row], later[column], float(most[row, other]), one_polyp=False))
     for group in members:
         if len(group) > 1:
             row, column, share = _weakest_link(together[np.ix_(group, group)])

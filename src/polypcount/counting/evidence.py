@@ -1,13 +1,14 @@
 """What counting knows about each tracklet: vectors and pictures of its looked-at boxes."""
 
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from polypcount.corpus.together import sorted_pairs
 from polypcount.counting.jumps import jumps
 from polypcount.counting.pictures import DecodedFrame, DrawnFrame, FramePixels, best_views, view_picture, whole_picture
 from polypcount.counting.recording import Recording
@@ -205,21 +206,28 @@ def look_at(
     return sorted((one for one in evidence if one.box_count >= tracked.min_frames), key=lambda one: one.order)
 
 
-def together_rows(evidence: Sequence[Evidence], pairs: Collection[tuple[int, int]]) -> NDArray[np.int64]:
-    """Pairs of rows in the evidence with boxes in one frame, int64[m, 2]. pairs: Numbers of such tracklets."""
-    rows: dict[int, list[int]] = {}
-    for row, one in enumerate(evidence):
-        rows.setdefault(one.number, []).append(row)
-    together = {
-        (min(first, second), max(first, second))
-        for one, other in pairs
-        for first in rows.get(one, ())
-        for second in rows.get(other, ())
-        # When a tracklet was split, only some of its parts were seen with the other.
-        if evidence[first].start_frame < evidence[second].stop_frame
-        and evidence[second].start_frame < evidence[first].stop_frame
-    }
-    return np.array(sorted(together), np.int64).reshape(-1, 2)
+def together_rows(evidence: Sequence[Evidence], pairs: ArrayLike) -> NDArray[np.int64]:
+    """Pairs of rows in the evidence with boxes in one frame, int64[m, 2]: first < second, sorted, each pair once.
+
+    Args:
+        evidence: Evidence of tracklets. One that was split has several rows.
+        pairs: int[k, 2], numbers of tracklets with boxes in one frame; those without evidence are left out.
+    """
+    numbers = np.array([one.number for one in evidence], np.int64)
+    start = np.array([one.start_frame for one in evidence], np.int64)
+    stop = np.array([one.stop_frame for one in evidence], np.int64)
+    order = np.argsort(numbers, kind="stable")
+    wanted = np.asarray(pairs, np.int64).reshape(-1, 2)
+    begin = np.searchsorted(numbers[order], wanted)
+    rows = np.searchsorted(numbers[order], wanted, side="right") - begin  # of both tracklets of a pair
+    many = rows.prod(axis=1)
+    pair = np.repeat(np.arange(len(wanted)), many)
+    turn = np.arange(len(pair)) - np.repeat(np.cumsum(many) - many, many)
+    first = order[begin[pair, 0] + turn // rows[pair, 1]]
+    second = order[begin[pair, 1] + turn % rows[pair, 1]]
+    # When a tracklet was split, only some of its parts were seen with the other.
+    overlap = (start[first] < stop[second]) & (start[second] < stop[first])
+    return sorted_pairs(np.column_stack([first, second])[overlap], len(evidence)).astype(np.int64)
 
 
 def rows_of_boxes(

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from polypcount.corpus import Boxes, Corpus, Video, is_corpus
+from polypcount.corpus import Boxes, Corpus, Video, is_corpus, refuse_crowded
 from polypcount.counting.part import part_of
 from polypcount.counting.settings import BOX_FILE_SETTINGS, CountSettings
 from polypcount.errors import DataError, FileError
@@ -21,7 +21,6 @@ from polypcount.video.opening import CropSource
 from polypcount.video.view_mask import find_view
 
 _FRAMES_FOR_VIEW = 8
-_MOST_BOXES_IN_A_FRAME = 1000  # far above anything real; without a limit, pairs of boxes could fill the memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,13 +232,7 @@ def _refuse_misfit(recording: Recording) -> None:
         )
     if video.width and video.height:
         refuse_outside(boxes, video.width, video.height, names)
-    frames, counts = np.unique(boxes.frame, return_counts=True)
-    fullest = int(np.argmax(counts))
-    if counts[fullest] > _MOST_BOXES_IN_A_FRAME:
-        raise DataError(
-            f"{names}: frame {frames[fullest]} has {counts[fullest]:,} boxes; at most {_MOST_BOXES_IN_A_FRAME:,} can "
-            "be counted; give the detector a higher confidence"
-        )
+    refuse_crowded(boxes, [names])
 
 
 def _find_view(recording: Recording) -> NDArray[np.bool_] | None:

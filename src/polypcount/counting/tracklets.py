@@ -45,9 +45,9 @@ class TrackedBoxes:
         """How many polyps the boxes came with; 0 where they name none."""
         return len(np.unique(self.boxes.polyp[self.boxes.polyp >= 0]))
 
-    def together(self) -> list[tuple[int, int]]:
-        """Pairs of tracklets with boxes in one frame."""
-        return [(first, second) for first, second in tracklets_together(self.boxes, self.tracklets).tolist()]
+    def together(self) -> NDArray[np.int32]:
+        """Pairs of tracklets that are long enough, with boxes in one frame, int32[m, 2]."""
+        return tracklets_together(self.boxes, self.tracklets, least_boxes=self.min_frames)
 
 
 def track(boxes: Boxes, video: Video, settings: CountSettings, frame_count: int | None = None) -> TrackedBoxes:

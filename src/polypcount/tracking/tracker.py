@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polypcount.corpus import Boxes
+from polypcount.corpus import Boxes, refuse_crowded
 from polypcount.corpus.columns import box_column, float_column
 from polypcount.errors import DataError, PolypcountError, first_line
 
@@ -139,6 +139,7 @@ def track_boxes(boxes: Boxes, fps_of_video: Sequence[float | None], rules: Track
     """
     if len(boxes) and boxes.video.max() >= len(fps_of_video):
         raise DataError(f"boxes are of {boxes.video.max() + 1} videos, given are the fps of {len(fps_of_video)}")
+    refuse_crowded(boxes, [f"video {row}" for row in range(len(fps_of_video))])
     track = np.full(len(boxes), -1, np.int32)
     for video in np.unique(boxes.video).tolist():
         tracker = OnlineTracker(fps_of_video[video], rules)

@@ -169,7 +169,7 @@ class Embeddings:
             box_count=tracklets.box_count,
             polyp=polyp_now[tracklets.polyp],
             vectors=vectors,
-            together=tracklets_together(boxes, tracklets),
+            together=tracklets_together(boxes, tracklets, names=[f"video {video.id}" for video in corpus.videos]),
             encoder=encoder,
             provenance=provenance
             or Provenance.now("gather", parameters={"corpus": corpus.content_hash}, parents=(corpus.provenance,)),

@@ -1,5 +1,7 @@
 """The columns of an embeddings file, read from and written to Parquet or `.npz`; nothing is ever unpickled."""
 
+import io
+import math
 import tokenize
 import zipfile
 import zlib
@@ -18,19 +20,18 @@ from polypcount.corpus.columns import refuse_rows
 from polypcount.corpus.embeddings.embeddings import Embeddings
 from polypcount.corpus.embeddings.frames import FrameVectors
 from polypcount.errors import DataError
+from polypcount.storage.parquet import BROKEN_PARQUET, parquet_schema, read_columns, refuse_unfolding
 
 REQUIRED = ("video", "start_frame", "stop_frame", "frame_count")
 OPTIONAL = ("polyp", "box_count", "fps")
 DESCRIPTION = "polypcount"
 MOST_ROWS = 1 << 24
-LARGEST_BYTES = 1 << 32
 LARGEST_DESCRIPTION = 1 << 25
 _TEXTS = ("video", "polyp")
 _FRAME_LISTS = ("frame_numbers", "frame_vectors")
 _FRAME_ARRAYS = ("frame_tracklet", "frame_number", "frame_vectors")
-_ROWS_AT_ONCE = 1 << 14
+_LARGEST_HEADER = 1 << 17
 _LAST_CHARACTER = 0x10FFFF
-_BROKEN_PARQUET = (OSError, pa.ArrowException, UnicodeError, MemoryError)
 _BROKEN_ZIP = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError)
 _BROKEN_ARRAY = (ValueError, TypeError, SyntaxError, OverflowError, MemoryError, tokenize.TokenError, *_BROKEN_ZIP)
 
@@ -147,18 +148,13 @@ def _text_array(texts: list[str]) -> NDArray[np.str_]:
 def read_parquet(path: Path) -> FileColumns:
     """Read the columns, written by any program; raises `DataError` if they do not fit."""
     try:
-        with pq.ParquetFile(path) as file:
-            schema = file.schema_arrow
-            names = [name for name in (*REQUIRED, *OPTIONAL, "vector", *_FRAME_LISTS) if _fits(schema, name)]
-            if file.metadata.num_rows > MOST_ROWS:
-                raise DataError(f"the file has {file.metadata.num_rows:,} rows, at most {MOST_ROWS:,} are read")
-        # Texts as codes: a long text that a small file repeats a million times is kept once.
+        schema = parquet_schema(path)
+        names = [name for name in (*REQUIRED, *OPTIONAL, "vector", *_FRAME_LISTS) if _fits(schema, name)]
         texts = [name for name in _TEXTS if name in names and not pa.types.is_null(schema.field(name).type)]
-        with pq.ParquetFile(path, read_dictionary=texts) as file:
-            table = _read_bounded(file, names)
+        table = read_columns(path, names, texts, MOST_ROWS)
         description = (schema.metadata or {}).get(DESCRIPTION.encode())
         return _columns(table, None if description is None else description.decode())
-    except _BROKEN_PARQUET as problem:
+    except BROKEN_PARQUET as problem:
         raise DataError(f"the file is damaged or cut short: {problem or type(problem).__name__}") from problem
 
 
@@ -184,23 +180,6 @@ def _fits(schema: pa.Schema, name: str) -> bool:
     if not fits and not (name in OPTIONAL and pa.types.is_null(kind)):
         raise DataError(f"column {name} must be {expected}, found {kind}; convert it before writing")
     return True
-
-
-def _read_bounded(file: pq.ParquetFile, names: list[str]) -> pa.Table:
-    """Read columns in pieces, so that a small file which unpacks to a huge table is noticed early.
-
-    The size that the metadata gives for a column is not used: if it is damaged, pyarrow ends the whole process.
-    """
-    pieces, size = [], 0
-    for piece in file.iter_batches(_ROWS_AT_ONCE, columns=names):
-        pieces.append(piece)
-        size += piece.nbytes
-        if size > LARGEST_BYTES:
-            raise DataError(f"the columns take more than {LARGEST_BYTES:,} bytes, which is more than is read")
-    schema = pieces[0].schema if pieces else pa.schema([file.schema_arrow.field(name) for name in names])
-    table = pa.Table.from_batches(pieces, schema)
-    table.validate(full=True)  # a damaged page may give codes beyond its dictionary, or texts that are not UTF-8
-    return table
 
 
 def _columns(table: pa.Table, description: str | None) -> FileColumns:
@@ -273,7 +252,9 @@ def read_npz(path: Path) -> FileColumns:
             for name in (*REQUIRED, "vectors"):
                 if name not in entries:
                     raise DataError(f"array {name} is missing; the file has {', '.join([*entries][:12]) or 'none'}")
-            arrays = {name: _read_array(archive, entry, name) for name, entry in entries.items() if name in names}
+            entries = {name: entry for name, entry in entries.items() if name in names}
+            refuse_unfolding(sum(_declared_bytes(archive, entry, name) for name, entry in entries.items()), path)
+            arrays = {name: _read_array(archive, entry, name) for name, entry in entries.items()}
     except _BROKEN_ZIP as problem:
         raise DataError(f"the file is damaged or cut short: {problem or type(problem).__name__}") from problem
     rows = arrays["vectors"].shape[:1]
@@ -297,18 +278,30 @@ def read_npz(path: Path) -> FileColumns:
     )
 
 
-def _read_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> NDArray[Any]:
-    """Read one array of bounded size; an array that is not what its header says is a `DataError`."""
-    if entry.file_size > LARGEST_BYTES:
-        raise DataError(f"array {name} has {entry.file_size:,} bytes, at most {LARGEST_BYTES:,} are read")
+def _declared_bytes(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> int:
+    """The bytes of an array by its header and by the archive, whichever says more; nothing else of it is unpacked."""
     try:
         with archive.open(entry) as file:
-            array = npy.read_array(file, allow_pickle=False)
+            begin = io.BytesIO(file.read(_LARGEST_HEADER))
+        version = npy.read_magic(begin)
+        if version[0] not in (1, 2, 3):
+            raise ValueError(f"its format has the version {version}")
+        read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+        shape, _, dtype = read_header(begin)
     except _BROKEN_ARRAY as problem:
         raise DataError(f"array {name} cannot be read: {problem or type(problem).__name__}") from problem
-    if array.shape and array.shape[0] > MOST_ROWS:
-        raise DataError(f"array {name} has {array.shape[0]:,} rows, at most {MOST_ROWS:,} are read")
-    return array
+    if shape and shape[0] > MOST_ROWS:
+        raise DataError(f"array {name} has {shape[0]:,} rows, at most {MOST_ROWS:,} are read")
+    return max(math.prod(shape) * dtype.itemsize, entry.file_size)
+
+
+def _read_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> NDArray[Any]:
+    """Read one array; one that is not what its header says is a `DataError`."""
+    try:
+        with archive.open(entry) as file:
+            return npy.read_array(file, allow_pickle=False)
+    except _BROKEN_ARRAY as problem:
+        raise DataError(f"array {name} cannot be read: {problem or type(problem).__name__}") from problem
 
 
 def _array_texts(name: str, array: NDArray[Any]) -> TextCodes:
