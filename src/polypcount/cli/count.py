@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polypcount.cli.recordings import boxes_for, name_of, name_recordings
+from polypcount.cli.recordings import boxes_for, earlier_reports, name_of, name_recordings
 from polypcount.cli.texts import harmless, parse_size, with_options
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ class _Job:
     export: tuple[str, ...]
     video: bool
     force: bool
+    earlier: dict[Path, Path]  # reports of recordings under their names, to be replaced by those under pseudonyms
 
 
 def count(
@@ -119,7 +120,8 @@ def count(
     from polypcount.detection import load_detector
     from polypcount.encoder import load_encoder
     from polypcount.errors import DataError
-    from polypcount.report import read_histology, refuse_unsuitable_report, refuse_unsuitable_summary
+    from polypcount.report import read_histology, refuse_unsuitable_report, refuse_unsuitable_summary, remove_summary
+    from polypcount.storage import only_writer
     from polypcount.tracking import TrackRules
     from polypcount.video import parse_rectangle
 
@@ -162,6 +164,7 @@ def count(
     if only is not None and pseudonyms is None and not several and is_corpus(sources[0]):
         named = {sources[0]: only}
     folder = out or Path("polyp-counts" if several else f"{named[sources[0]].replace(os.sep, '_')}-count")
+    earlier = {} if pseudonyms is None else earlier_reports(named, folder, out=out, force=force)
     for name in named.values():
         refuse_unsuitable_report(folder / name if several else folder, force=force)
     if several:
@@ -169,9 +172,13 @@ def count(
     model = load_encoder(encoder, engine=engine)
     operating_point(model, method)  # a wrong method is refused before the first recording
     opened = None if detector is None else load_detector(detector, _detector_settings(detector_set or []))
-    job = _Job(model, opened, settings, formats, video, force)
+    job = _Job(model, opened, settings, formats, video, force, earlier)
     if several:
-        _count_several(named, boxes_dir, folder, job, resected)
+        with only_writer(folder, "counting"):
+            if force:
+                remove_summary(folder)
+            refuse_unsuitable_summary(folder)  # another process may have been here
+            _count_several(named, boxes_dir, folder, job, resected)
     else:
         own_boxes = boxes if boxes_dir is None else boxes_for(sources[0], boxes_dir)
         report = _count_one(sources[0], named[sources[0]], own_boxes, folder, job)
@@ -184,6 +191,7 @@ def _count_one(source: Path, name: str, boxes: Path | None, folder: Path, job: _
     from polypcount.cli.progress import show_progress
     from polypcount.counting import count as count_recording
     from polypcount.errors import PolypcountError
+    from polypcount.report import remove_report
 
     settings = job.settings.model_copy(update={"name": name})
     with show_progress(f"{harmless(name)}: frames") as progress:
@@ -195,6 +203,9 @@ def _count_one(source: Path, name: str, boxes: Path | None, folder: Path, job: _
     except PolypcountError:
         typer.echo(f"{counted(report)}; the report could not be written")  # at least the number is not lost
         raise
+    if source in job.earlier:
+        remove_report(job.earlier[source])
+        typer.echo(f"{harmless(str(job.earlier[source]))} is removed: it had the name of the recording")
     return report
 
 
@@ -248,6 +259,9 @@ def _count_several(
             for recording, classes in resected.items()
             if recording in names or not job.settings.anonymous
         }
+    for kept in job.earlier.values():
+        if kept.exists():
+            typer.echo(f"{harmless(str(kept))} is still there, under the name of the recording", err=True)
     write_summary(rows, folder, histology=resected)
     typer.echo(f"{sum(not row.error for row in rows)} of {len(rows)} counted")
     typer.echo(f"summary: {harmless(str(folder / 'summary.html'))}")

@@ -41,6 +41,47 @@ def name_recordings(sources: list[Path], pseudonyms: Path | None, *, by_name: bo
     return names
 
 
+def earlier_reports(named: dict[Path, str], folder: Path, *, out: Path | None, force: bool) -> dict[Path, Path]:
+    """Reports of these recordings under their own names, which reports under pseudonyms replace.
+
+    Args:
+        named: The pseudonym of each recording.
+        folder: Where reports are written: that of the report, or for several recordings the one above.
+        out: What the user gave as this folder, if anything.
+        force: Whether reports may be replaced.
+
+    Raises:
+        FileError: A report under a name must not or cannot be replaced.
+    """
+    from polypcount.errors import FileError
+    from polypcount.report import read_count, refuse_unsuitable_report
+    from polypcount.report.pseudonyms import Pseudonyms
+
+    own = {name_of(source): source for source in named}
+    if len(named) == 1:  # without --out, its folder has the name in it
+        entries = [] if out is not None else [Path(f"{name}-count") for name in own]
+        own = {f"{name}-count": source for name, source in own.items()}
+    else:
+        entries = sorted(folder.iterdir()) if folder.is_dir() else []
+    reports: dict[Path, Path] = {}
+    for entry in entries:
+        if entry.name in named.values() or Pseudonyms.is_pseudonym(entry.name) or not entry.is_dir():
+            continue
+        try:
+            read_count(entry)
+        except FileError:
+            continue
+        what = f"{entry} is a report under the name of its recording"
+        if entry.name not in own:
+            raise FileError(f"{what}; move it, or choose another folder")
+        if not force and len(named) > 1:
+            raise FileError(f"{what}; choose another folder, or replace it", mend="force")
+        if force:
+            refuse_unsuitable_report(entry, force=True)
+            reports[own[entry.name]] = entry
+    return reports
+
+
 def boxes_for(source: Path, folder: Path) -> Path:
     """The one file or folder of boxes that has the recording's name."""
     from polypcount.errors import FileError

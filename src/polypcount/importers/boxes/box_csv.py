@@ -12,14 +12,11 @@
 
 Columns may come in any order; other columns are refused.
 
-`write` gives one `boxes.csv` with all columns, whose numbers read back exactly. Ids that look like a formula to a
-spreadsheet, or do not fit into one line, are in JSON quotes. CSV cannot hold videos and polyps without boxes, nor
-sizes, frame rates and lengths of videos.
+`write` gives one `boxes.csv` with all columns, whose numbers and ids read back exactly. Ids that look like a formula
+to a spreadsheet get a quote in front, and ids that do not fit into one line are in JSON quotes. CSV
+cannot hold videos and polyps without boxes, nor sizes, frame rates and lengths of videos.
 """
 
-import csv
-import io
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -45,7 +42,7 @@ from polypcount.importers.reading import (
     usable,
     whole,
 )
-from polypcount.storage import csv_cell, csv_text, read_text, shown, write_text
+from polypcount.storage import csv_text, csv_value, read_rows, shown, write_text
 
 _REQUIRED = ("frame", "x1", "y1", "x2", "y2")
 _COLUMNS = ("video", *_REQUIRED, "score", "polyp", "track")
@@ -74,23 +71,20 @@ def read(path: Path, options: Options, work: Work) -> Corpus:
 
 def _lines(path: Path, problems: Problems) -> Iterator[tuple[str, dict[str, str]]]:
     """Location and values by column of each line below the header."""
-    reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
-    try:
-        header = [name.strip() for name in next(reader, [])]
-        if not set(_REQUIRED) <= set(header) <= set(_COLUMNS) or len(set(header)) < len(header):
-            others = ", ".join(name for name in _COLUMNS if name not in _REQUIRED)
-            raise FileError(
-                f"{path}:1: the header must have {', '.join(_REQUIRED)} and may have {others}, each once, "
-                f"found {shown(','.join(header))}"
-            )
-        for texts in reader:
-            where = f"{path}:{reader.line_num}"
-            if len(texts) == len(header):
-                yield where, {name: text.strip() for name, text in zip(header, texts, strict=True)}
-            elif texts:
-                problems.bad(where, f"{len(header)} values are expected, as in the header, found {len(texts)}")
-    except csv.Error as problem:
-        raise FileError(f"{path}:{reader.line_num}: not readable as CSV: {problem}") from None
+    rows = read_rows(path)
+    header = [name.strip() for name in next(rows, (1, []))[1]]
+    if not set(_REQUIRED) <= set(header) <= set(_COLUMNS) or len(set(header)) < len(header):
+        others = ", ".join(name for name in _COLUMNS if name not in _REQUIRED)
+        raise FileError(
+            f"{path}:1: the header must have {', '.join(_REQUIRED)} and may have {others}, each once, "
+            f"found {shown(','.join(header))}"
+        )
+    for line, cells in rows:
+        where = f"{path}:{line}"
+        if len(cells) == len(header):
+            yield where, {name: csv_value(cell.strip()) for name, cell in zip(header, cells, strict=True)}
+        elif cells:
+            problems.bad(where, f"{len(header)} values are expected, as in the header, found {len(cells)}")
 
 
 def _add(where: str, values: dict[str, str], video: str, options: Options, rows: BoxRows) -> None:
@@ -115,8 +109,8 @@ def _add(where: str, values: dict[str, str], video: str, options: Options, rows:
 def write(corpus: Corpus, folder: Path) -> None:
     """Write `boxes.csv` to the folder."""
     boxes = corpus.boxes
-    videos = [_id_cell(video.id) for video in corpus.videos]
-    polyps = [*(_id_cell(polyp.id) for polyp in corpus.polyps), ""]  # -1, not known, is the last
+    videos = [quoted(video.id) for video in corpus.videos]
+    polyps = [*(quoted(polyp.id) for polyp in corpus.polyps), ""]  # -1, not known, is the last
     columns = (
         [videos[row] for row in boxes.video],
         boxes.frame.tolist(),
@@ -126,8 +120,3 @@ def write(corpus: Corpus, folder: Path) -> None:
         ["" if track < 0 else track for track in boxes.track.tolist()],
     )
     write_text(folder / "boxes.csv", csv_text(_COLUMNS, zip(*columns, strict=True)))
-
-
-def _id_cell(text: str) -> str:
-    """The id, in JSON quotes where a spreadsheet would take it for a formula."""
-    return quoted(text) if csv_cell(text) == text else json.dumps(text)
