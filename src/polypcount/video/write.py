@@ -12,6 +12,8 @@ from polypcount.video.frames import Image, refuse_large, refuse_no_image
 _BT709 = 1  # the number of ITU-R BT.709 among primaries, transfer functions and matrices of H.264
 _LIMITED_RANGE = 1
 _THREADS = 4  # fixed, since the bytes depend on the number of threads
+# x264's macroblock tree gives other bytes in some runs, even with one thread. Without it, files are 8 to 35 % larger.
+_OPTIONS = {"preset": "veryfast", "x264-params": "mbtree=0"}
 
 
 def write_video(path: str | os.PathLike[str], frames: Iterable[Image], fps: float, *, quality: int = 23) -> int:
@@ -48,7 +50,7 @@ def write_video(path: str | os.PathLike[str], frames: Iterable[Image], fps: floa
             whole_file(path) as unfinished,
             av.open(str(unfinished), "w", format="mp4", container_options={"movflags": "+faststart"}) as file,
         ):
-            stream = file.add_stream("libx264", rate, options={"preset": "veryfast", "crf": str(int(quality))})
+            stream = file.add_stream("libx264", rate, options={**_OPTIONS, "crf": str(int(quality))})
             stream.height, stream.width = first.shape[:2]
             stream.pix_fmt = "yuv420p"
             stream.thread_type, stream.thread_count = "FRAME", _THREADS
