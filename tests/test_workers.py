@@ -111,7 +111,7 @@ def test_beside_other_threads() -> None:
 
 
 SCRIPT = """
-import sys, threading, time
+import signal, sys, threading, time
 from pathlib import Path
 from polypcount.storage.files import whole_file
 from polypcount.workers import in_processes
@@ -123,6 +123,7 @@ def slow(folder, number):
             time.sleep(0.01)
 
 {guard}
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     if {threads}:
         threading.Thread(target=time.sleep, args=(2,), daemon=True).start()
     for _ in in_processes(slow, [(sys.argv[1], k) for k in range(8)], 2):
@@ -139,11 +140,12 @@ def begun(folder: Path, process: "subprocess.Popen[str]") -> list[Path]:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals to a group of processes")
-@pytest.mark.parametrize("signal_name", ["SIGINT", "SIGKILL"])
-def test_workers_end_with_the_process_that_started_them(tmp_path: Path, signal_name: str) -> None:
-    """Ctrl-C goes to all of them; a kill only to the one that was started."""
+@pytest.mark.parametrize("threads", [False, True], ids=["forked", "spawned"])
+@pytest.mark.parametrize("signal_name", ["SIGINT", "SIGTERM", "SIGKILL"])
+def test_workers_end_with_the_process_that_started_them(tmp_path: Path, signal_name: str, threads: bool) -> None:
+    """Ctrl-C goes to all of them; SIGTERM and a kill only to the one that was started."""
     script, folder = tmp_path / "script.py", tmp_path / "work"
-    script.write_text(SCRIPT.format(guard="if __name__ == '__main__':", threads=False))
+    script.write_text(SCRIPT.format(guard="if __name__ == '__main__':", threads=threads))
     folder.mkdir()
     process = subprocess.Popen(
         [sys.executable, script, folder], start_new_session=True, stderr=subprocess.PIPE, text=True
@@ -152,9 +154,9 @@ def test_workers_end_with_the_process_that_started_them(tmp_path: Path, signal_n
     if signal_name == "SIGINT":
         os.killpg(process.pid, signal.SIGINT)
     else:
-        process.kill()
+        process.send_signal(getattr(signal, signal_name))
     messages = process.communicate(timeout=60)[1]  # ends when no process holds standard error open any more
-    if signal_name == "SIGINT":
+    if signal_name != "SIGKILL":
         assert messages.count("Traceback") == 1, "of this process, not of those that it started"
         assert list(folder.iterdir()) == [], "what was begun is tidied up, and nothing else is begun"
 

@@ -6,6 +6,7 @@ The names below are loaded when they are first used, so that `import polypcount`
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import polypcount.offline  # noqa: F401 - first of all: no library may send usage data
 from polypcount.version import __version__
 
 if TYPE_CHECKING:

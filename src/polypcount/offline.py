@@ -1,4 +1,9 @@
-"""Import libraries that send usage data to their makers so that they cannot send it."""
+"""Keep libraries from sending usage data to their makers.
+
+Importing this module, as `import polypcount` does, turns off what can be turned off by the environment, also for
+processes that are started later. ONNX Runtime reads its switch when it is loaded, by us or by torch's exporter; turning
+its telemetry off later does not stop it. The hub of transformers would add usage data to a download that was asked for.
+"""
 
 import importlib
 import os
@@ -8,15 +13,15 @@ from typing import Any
 
 _OPENVINO_SENDER = "openvino_telemetry"
 
+os.environ.update(ORT_DISABLE_TELEMETRY="1", HF_HUB_DISABLE_TELEMETRY="1")
+
 
 def import_offline(name: str) -> Any:
     """Import `onnxruntime` or `openvino` with its telemetry off.
 
-    ONNX Runtime reads `ORT_DISABLE_TELEMETRY` when it is loaded; turning telemetry off later does not stop it.
     OpenVINO sends a message when it is imported, unless the package that sends it is not installed; so that package is
     hidden from it during the import.
     """
-    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     hidden = _OPENVINO_SENDER not in sys.modules
     if hidden:
         sys.modules[_OPENVINO_SENDER] = None  # type: ignore[assignment]

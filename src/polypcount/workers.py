@@ -5,7 +5,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import connection, get_context, parent_process
 from typing import Any, TypeVar
@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from polypcount.errors import PolypcountError
 
 Result = TypeVar("Result")
+_SECONDS_TO_STOP = 10.0  # a task in compiled code cannot clean up before that code returns
 
 
 def in_processes(
@@ -36,9 +37,17 @@ def in_processes(
         return
     # Forking is fast, but only safe while no other thread holds a lock.
     method = "fork" if sys.platform == "linux" and threading.active_count() == 1 else "spawn"
-    with ProcessPoolExecutor(min(processes, len(tasks)), get_context(method), _begin) as pool:
+    context = get_context(method)
+    asked_to_stop, ask = context.Pipe(duplex=False)
+    with (
+        asked_to_stop,
+        ask,
+        ProcessPoolExecutor(min(processes, len(tasks)), context, _begin, (asked_to_stop,)) as pool,
+    ):
+        numbers: dict[Future[Result], int] = {}
         try:
-            numbers = {pool.submit(_call, function, task): number for number, task in enumerate(tasks)}
+            for number, task in enumerate(tasks):
+                numbers[pool.submit(_call, function, task)] = number
             for future in as_completed(numbers):
                 yield numbers.pop(future), future.result()
         except BrokenProcessPool:
@@ -47,14 +56,16 @@ def in_processes(
                 "processes=1; otherwise run it again, it continues where it stopped"
             ) from None
         finally:
+            if numbers:  # nobody wants the rest, and the tasks at work may take long
+                ask.send_bytes(b"stop")
             pool.shutdown(cancel_futures=True)
 
 
-def _begin() -> None:
+def _begin(asked_to_stop: connection.Connection) -> None:
     """Set up a working process."""
     for kind in (signal.SIGINT, signal.SIGTERM):
         signal.signal(kind, _stop)
-    _end_with_parent()
+    threading.Thread(target=_watch, args=(asked_to_stop,), daemon=True).start()
 
 
 def _stop(*_: object) -> None:
@@ -72,13 +83,11 @@ def _call(function: Callable[..., Result], task: tuple[Any, ...]) -> Result:
         os._exit(1)
 
 
-def _end_with_parent() -> None:
-    """End this process when the one that started it has ended, even by a kill; it would wait for ever otherwise."""
+def _watch(asked_to_stop: connection.Connection) -> None:
+    """Stop this process when it is asked to, or when the one that started it has ended, even by a kill."""
     parent = parent_process()
-    if parent is not None:
-
-        def wait() -> None:
-            connection.wait([parent.sentinel])
-            os._exit(1)
-
-        threading.Thread(target=wait, daemon=True).start()
+    assert parent is not None
+    if parent.sentinel not in connection.wait([parent.sentinel, asked_to_stop]):
+        os.kill(os.getpid(), signal.SIGTERM)
+        connection.wait([parent.sentinel], _SECONDS_TO_STOP)
+    os._exit(1)

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 from polypcount.corpus import Boxes, Corpus, Video
+from polypcount.counting import CountReport
 from polypcount.report import read_count
+from polypcount.storage import only_writer
 from polypcount.video.write import write_video
 from tests.cli.test_count import case_in
 from tests.conftest import Run
@@ -80,21 +82,6 @@ def test_a_video_that_fails_does_not_stop_the_others(
     assert "2 of 2 counted" in both.stdout
     rows = json.loads((tmp_path / "b" / "summary.json").read_text())["procedures"]
     assert [(row["count"], row["error"]) for row in rows] == [(1, ""), (1, "")]
-
-
-@pytest.mark.parametrize(("module", "step"), [("counting.count", "decide"), ("report.write", "report_page")])
-def test_interrupted_it_leaves_nothing(
-    module: str, step: str, tmp_path: Path, polypcount: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    video, table = case_in(tmp_path, "case", boxes(tracks=True))
-    monkeypatch.setattr(import_module(f"polypcount.{module}"), step, interrupted)
-    done = polypcount("count", video, "--boxes", table, "--out", tmp_path / "there" / "out")
-    assert done.returncode == 130
-    assert "Traceback" not in done.stderr
-    assert not (tmp_path / "there").exists() or not any((tmp_path / "there").iterdir())
 
 
 def test_what_cannot_be_read_is_one_line_and_leaves_nothing(tmp_path: Path, polypcount: Run) -> None:
@@ -217,3 +204,69 @@ def test_pseudonyms_are_in_the_names_of_folders_and_in_the_summary(tmp_path: Pat
     assert alone.returncode == 0, alone.stderr
     (folder,) = tmp_path.glob("*-count")
     assert folder.name.startswith("procedure_")
+
+
+def test_of_two_counts_at_once_into_one_folder_one_wins(tmp_path: Path) -> None:
+    """Both begin when nothing is there yet. The one that comes second is refused, and says what it counted."""
+    video, table = case_in(tmp_path, "case", boxes(tracks=True))
+    command: list[str | Path] = [PROGRAM, "count", video, "--boxes", table, "--out", tmp_path / "out"]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    said = [process.communicate(timeout=120) for process in both]
+    assert sorted(process.returncode for process in both) == [0, 2]
+    out, err = said[0 if both[0].returncode else 1]
+    assert len(err.splitlines()) == 1
+    assert str(tmp_path / "out") in err
+    assert "--force" in err
+    assert whole_or_absent(tmp_path / "out")
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+    assert "exists already" in err or out.startswith("3 polyps")
+
+
+def test_a_report_that_comes_while_counting_is_not_replaced(
+    tmp_path: Path, polypcount: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = import_module("polypcount.report.write")
+    video, table = case_in(tmp_path, "case", boxes(tracks=True))
+    page = write.report_page
+
+    def slow(report: "CountReport") -> str:
+        monkeypatch.setattr(write, "report_page", page)
+        report.save(tmp_path / "out")  # as another process would
+        (tmp_path / "out" / "mine").touch()
+        return str(page(report))
+
+    monkeypatch.setattr(write, "report_page", slow)
+    done = polypcount("count", video, "--boxes", table, "--out", tmp_path / "out")
+    assert done.returncode == 2
+    assert "the report could not be written" in done.stdout, "the count is not lost"
+    (line,) = done.stderr.splitlines()
+    assert "another process has written a report there meanwhile" in line
+    assert (tmp_path / "out" / "mine").exists()
+
+
+def test_two_runs_over_several_recordings_do_not_mix(tmp_path: Path, polypcount: Run) -> None:
+    for name in ("one", "two"):
+        case_in(tmp_path, name, boxes(tracks=True, only=slice(0, 1)))
+    asked = ("count", tmp_path / "one.mp4", tmp_path / "two.mp4", "--boxes-dir", tmp_path / "boxes")
+    with only_writer(tmp_path / "out", "counting"):
+        done = polypcount(*asked, "--out", tmp_path / "out", "--force")
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.endswith(f"{tmp_path}/out: another process is counting there; wait for it, or stop it")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_stopped_run_leaves_no_earlier_summary(
+    tmp_path: Path, polypcount: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    for name in ("one", "two"):
+        case_in(tmp_path, name, boxes(tracks=True, only=slice(0, 1)))
+    asked = ("count", tmp_path / "one.mp4", tmp_path / "two.mp4", "--boxes-dir", tmp_path / "boxes")
+    assert polypcount(*asked, "--out", tmp_path / "out").returncode == 0
+    monkeypatch.setattr(import_module("polypcount.counting.count"), "decide", stop)
+    assert polypcount(*asked, "--out", tmp_path / "out", "--force").returncode == 130
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"one", "two"}
+    assert all(whole_or_absent(tmp_path / "out" / name) for name in ("one", "two"))

@@ -58,6 +58,14 @@ def test_the_same_frames_give_the_same_bytes(tmp_path: Path) -> None:
     assert (tmp_path / "a.mp4").read_bytes() == (tmp_path / "b.mp4").read_bytes()
 
 
+def test_what_makes_the_bytes_differ_on_a_busy_machine_is_off(tmp_path: Path) -> None:
+    """It shows in few runs (`benchmarks/same_bytes.py`), so the settings in the file are looked at."""
+    write_video(tmp_path / "a.mp4", numbers(5), 25)
+    content = (tmp_path / "a.mp4").read_bytes()
+    assert b"mbtree=0" in content
+    assert b"threads=4" in content
+
+
 def test_the_index_is_in_front_so_that_a_browser_can_begin_at_once(tmp_path: Path) -> None:
     write_video(tmp_path / "a.mp4", numbers(5), 25)
     content = (tmp_path / "a.mp4").read_bytes()

@@ -136,7 +136,7 @@ def count(
     Several recordings get a report each, and a summary. One that cannot be counted does not stop the others.
     """
     from polypcount.cli.count_job import Job, count_several, count_single, refuse_unsuitable_folders
-    from polypcount.cli.recordings import list_targets
+    from polypcount.cli.recordings import earlier_reports, list_targets
     from polypcount.counting import CountSettings, operating_point
     from polypcount.detection import load_detector
     from polypcount.encoder import load_encoder
@@ -191,11 +191,12 @@ def count(
     by_name = boxes_dir is not None or histology is not None
     targets = list_targets(sources, only=only, all_videos=all_videos, pseudonyms=pseudonyms, by_name=by_name)
     folder = out or Path("polyp-counts" if several else f"{targets[0].folder_name}-count")
+    earlier = {} if pseudonyms is None else earlier_reports(targets, folder if several else out, force=force)
     refuse_unsuitable_folders(targets, folder, several=several, force=force)
     model = load_encoder(encoder, engine=engine)
     operating_point(model, method)  # a wrong method is refused before the first recording
     opened = None if detector is None else load_detector(detector, _detector_settings(detector_set or []))
-    job = Job(model, opened, boxes, boxes_dir, settings, formats, video, force, as_json, quiet)
+    job = Job(model, opened, boxes, boxes_dir, settings, formats, video, force, as_json, quiet, earlier)
     if several:
         count_several(targets, folder, job, resected)
     else:

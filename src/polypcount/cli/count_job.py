@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,6 +36,7 @@ class Job:
         force: Whether reports are replaced.
         as_json: Whether the result is printed as one JSON object, and nothing else.
         quiet: Whether only counts are printed.
+        earlier: Reports of recordings under their names, to be replaced by those under pseudonyms.
     """
 
     encoder: "Encoder"
@@ -48,6 +49,7 @@ class Job:
     force: bool
     as_json: bool
     quiet: bool
+    earlier: Mapping[Target, Path]
 
     def say(self, *lines: str, important: bool = False) -> None:
         """Print lines, unless only JSON or only what is important is wanted."""
@@ -94,8 +96,23 @@ def count_several(
         job: How to count.
         resected: Histology of the resected polyps by plain name of the recording.
     """
+    from polypcount.report import refuse_unsuitable_summary, remove_summary
+    from polypcount.storage import only_writer, read_json
+
+    with only_writer(folder, "counting"):
+        if job.force:
+            remove_summary(folder)
+        refuse_unsuitable_summary(folder)  # another process may have been here
+        failed = _count_each(targets, folder, job, resected)
+    if job.as_json:
+        typer.echo(json.dumps({**read_json(folder / "summary.json"), "folder": str(folder)}, ensure_ascii=False))
+    if failed:
+        raise typer.Exit(2)
+
+
+def _count_each(targets: Sequence[Target], folder: Path, job: Job, resected: dict[str, list[str]] | None) -> int:
+    """Count recordings one after the other and write the summary; returns how many failed."""
     from polypcount.report import SummaryRow, write_summary
-    from polypcount.storage import read_json
 
     rows: list[SummaryRow] = []
     failed = 0
@@ -126,18 +143,19 @@ def count_several(
             for recording, classes in resected.items()
             if recording in names or not job.settings.anonymous
         }
+    for kept in job.earlier.values():
+        if kept.exists():
+            typer.echo(f"{harmless(str(kept))} is still there, under the name of the recording", err=True)
     write_summary(rows, folder, histology=resected)
     job.say(f"{sum(not row.error for row in rows)} of {len(rows)} counted")
     job.say(f"summary: {folder / 'summary.html'}")
-    if job.as_json:
-        typer.echo(json.dumps({**read_json(folder / "summary.json"), "folder": str(folder)}, ensure_ascii=False))
-    if failed:
-        raise typer.Exit(2)
+    return failed
 
 
 def _count(target: Target, folder: Path, job: Job) -> "CountReport":
     """Count one recording and write its report to a new folder."""
     from polypcount.counting import count as count_recording
+    from polypcount.report import remove_report
 
     boxes = job.boxes
     if job.boxes_dir is not None:
@@ -154,6 +172,9 @@ def _count(target: Target, folder: Path, job: Job) -> "CountReport":
     except PolypcountError:
         typer.echo(f"{counted(report)}; the report could not be written", err=job.as_json)  # the number is not lost
         raise
+    if target in job.earlier:
+        remove_report(job.earlier[target])
+        job.say(f"{job.earlier[target]} is removed: it had the name of the recording")
     return report
 
 

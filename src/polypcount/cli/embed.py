@@ -44,6 +44,7 @@ def embed(
     import numpy as np
 
     from polypcount.cli.progress import show_progress
+    from polypcount.cli.start import continuable
     from polypcount.corpus import Corpus
     from polypcount.encoder import embed as embed_tracklets
     from polypcount.encoder import load_encoder
@@ -65,7 +66,7 @@ def embed(
     def speed() -> str:
         return f"{crops / max(time.monotonic() - started, 1e-9):,.0f} a second"
 
-    with show_progress("crops", speed) as show:
+    with continuable(), show_progress("crops", speed) as show:
 
         def progress(done: int, total: int) -> None:
             nonlocal crops

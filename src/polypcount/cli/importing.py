@@ -62,6 +62,7 @@ def import_(
     """
     from polypcount.cli.output import refuse_existing
     from polypcount.cli.progress import show_progress
+    from polypcount.cli.start import continuable
     from polypcount.importers import Options, read_corpus
 
     refuse_existing(out, force)
@@ -82,7 +83,7 @@ def import_(
         box=box,
         ids=ids,
     )
-    with show_progress("reading files") as progress:
+    with continuable(), show_progress("reading files") as progress:
         corpus = read_corpus(
             format, path, options, skip_bad=skip_bad, processes=processes, cache=cache, progress=progress
         )

@@ -4,13 +4,27 @@ import sys
 from typing import Annotated
 
 import typer
+from typer.core import TyperGroup
 
 from polypcount.cli import check, count, demo, doctor, embed, importing, reproduce, simulate, study, train
+from polypcount.cli.start import say_stopped, stoppable
 from polypcount.cli.texts import harmless, with_options
 from polypcount.cli.verb import Verb
 from polypcount.errors import DataErrors, PolypcountError
 
+
+class _Program(TyperGroup):
+    """The verbs. Where one is stopped, typer alone would end the program without a word."""
+
+    def invoke(self, ctx: typer.Context) -> object:  # type: ignore[override,unused-ignore]
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as stop:
+            raise typer.Exit(say_stopped(stop)) from None
+
+
 app = typer.Typer(
+    cls=_Program,
     name="polypcount",
     help="Count the distinct polyps in a colonoscopy recording. Research software, not a medical device.",
     no_args_is_help=True,
@@ -53,8 +67,16 @@ def _options(
 
 
 def main() -> None:
-    """Run the program. Exit codes: 0 done, 1 `check` found errors, 2 bad input or usage, 3 a bug in polypcount."""
-    arguments = sys.argv[1:]
+    """Run the program.
+
+    Exit codes: 0 done, 1 `check` found errors, 2 bad input or usage, 3 a bug in polypcount, 128 + the number of the
+    signal that stopped it (Ctrl-C: 130, SIGTERM: 143).
+    """
+    with stoppable():
+        _run(sys.argv[1:])
+
+
+def _run(arguments: list[str]) -> None:
     debug = "--debug" in arguments
     try:
         app(args=[argument for argument in arguments if argument != "--debug"], prog_name="polypcount")

@@ -27,9 +27,14 @@ class Target:
 
     @property
     def folder_name(self) -> str:
-        """The name as the name of a folder; ids of videos may hold anything."""
-        flat = self.name.replace("/", "_").replace("\\", "_").replace("\0", "_")
-        return flat if flat.strip(".") else f"_{flat}"
+        """The name as the name of a folder."""
+        return as_folder_name(self.name)
+
+
+def as_folder_name(name: str) -> str:
+    """A name as the name of a folder; ids of videos may hold anything."""
+    flat = name.replace("/", "_").replace("\\", "_").replace("\0", "_")
+    return flat if flat.strip(".") else f"_{flat}"
 
 
 def name_of(source: Path) -> str:
@@ -88,6 +93,44 @@ def _refuse_equal_names(listed: Sequence[tuple[Path, str | None, str]], *, by_na
         if other is not source and (by_name or not pseudonyms):
             way = "" if by_name else ", or use --pseudonyms"
             raise DataError(f"{other} and {source} are both called {name!r}; rename one{way}")
+
+
+def earlier_reports(targets: Sequence[Target], folder: Path | None, *, force: bool) -> dict[Target, Path]:
+    """Reports of these recordings under their own names, which reports under pseudonyms replace.
+
+    Args:
+        targets: The recordings, with pseudonyms as names.
+        folder: Folder of the reports of several recordings. For one recording, what the user gave as folder of its
+            report; None for the default, which has the name in it.
+        force: Whether reports may be replaced.
+
+    Raises:
+        FileError: A report under a name must not or cannot be replaced.
+    """
+    from polypcount.errors import FileError
+    from polypcount.report import read_count, refuse_unsuitable_report
+    from polypcount.report.pseudonyms import Pseudonyms
+
+    single = folder is None
+    own = {as_folder_name(target.plain_name) + "-count" * single: target for target in targets}
+    entries = [Path(name) for name in own] if folder is None else sorted(folder.iterdir()) if folder.is_dir() else []
+    reports: dict[Target, Path] = {}
+    for entry in entries:
+        if Pseudonyms.is_pseudonym(entry.name) or not entry.is_dir():
+            continue
+        try:
+            read_count(entry)
+        except FileError:
+            continue
+        what = f"{entry} is a report under the name of its recording"
+        if entry.name not in own:
+            raise FileError(f"{what}; move it, or choose another folder")
+        if not force and not single:
+            raise FileError(f"{what}; choose another folder, or replace it", mend="force")
+        if force:
+            refuse_unsuitable_report(entry, force=True)
+            reports[own[entry.name]] = entry
+    return reports
 
 
 def boxes_for(source: Path, folder: Path) -> Path:

@@ -88,6 +88,7 @@ def reproduce(
     the same folder.
     """
     from polypcount.cli.progress import show_progress
+    from polypcount.cli.start import continuable
     from polypcount.errors import DataError, PolypcountError
 
     try:
@@ -139,13 +140,11 @@ def reproduce(
         ]
 
     try:
-        outcome = room.reproduce(benchmarks(), out, settings, show_progress)
+        with continuable():
+            outcome = room.reproduce(benchmarks(), out, settings, show_progress)
     except Stopped as stopped:
         typer.echo(_STOPPED, err=True)
         raise typer.Exit(128 + (stopped.signal or signal.SIGINT)) from None
-    except KeyboardInterrupt:
-        typer.echo(_STOPPED, err=True)
-        raise
     for table in outcome.tables.values():
         _print(table)
     typer.echo(f"{out}: {', '.join(outcome.tables)} as .md, .csv and .tex, figures, {room.MANIFEST}")

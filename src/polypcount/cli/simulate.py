@@ -88,7 +88,13 @@ def simulate(
 
 def _is_unfinished(out: Path) -> bool:
     """Whether the folder holds only what a stopped simulation leaves: pixels, and tables that were being saved."""
-    if not any((out / _PIXELS).glob("*.scene")):
+    from polypcount.storage import remove_leftovers
+
+    pixels = out / _PIXELS
+    if not pixels.is_dir():
+        return False
+    remove_leftovers(pixels)
+    if any(pixels.iterdir()) and not any(pixels.glob("*.scene")):
         return False
     return all(entry.name == _PIXELS or entry.name.lstrip(".").startswith("tables-") for entry in out.iterdir())
 
@@ -105,12 +111,13 @@ def _draw(
 ) -> "tuple[Corpus, str]":
     """The corpus, and a description of its pixels."""
     from polypcount.cli.progress import show_progress
+    from polypcount.cli.start import continuable
     from polypcount.errors import DataError
     from polypcount.simulate import Difficulty, list_stills, render, simulate_scenes
 
     if form is PixelFiles.MP4 and (settings.width % 2 or settings.height % 2):
         raise DataError(f"a video needs an even width and height, found {settings.width}x{settings.height}")
-    try:
+    with continuable():
         chosen = None
         if stills is not None:
             with show_progress("looking at stills") as progress:
@@ -136,8 +143,5 @@ def _draw(
                 progress(done, total)
 
             corpus = render(corpus, "mp4" if form is PixelFiles.MP4 else "jpg", progress=count)
-    except KeyboardInterrupt:
-        typer.echo("polypcount: stopped; the same command goes on from here", err=True)
-        raise
     speed = (counts[-1] - counts[0]) / max(time.monotonic() - started, 1e-3)  # without those that were there already
     return corpus, f"{counts[-1]:,} frames" + (f", {speed:.0f} drawn in a second" if speed else ", all there already")

@@ -84,10 +84,12 @@ def study(
     An interrupted study continues where it stopped when the same command runs again.
     """
     from polypcount.cli.progress import show_progress
+    from polypcount.cli.start import continuable
     from polypcount.corpus import Embeddings
     from polypcount.errors import DataError
     from polypcount.evaluation import leave_one_out
     from polypcount.evaluation.study_folder import SWEEPS, refuse_unsuitable_study, save_study
+    from polypcount.storage import only_writer
 
     names, parameters = _methods(methods), _parameters(fix)
     refuse_unsuitable_study(out, force)
@@ -98,7 +100,7 @@ def study(
     with_polyps = sorted({str(polyp.video) for polyp in vectors.polyps})
     for name in set(to_draw or ()) - set(with_polyps):
         raise DataError(f"--draw: there is no video {name} with a polyp; there are: {', '.join(with_polyps[:20])}")
-    try:
+    with only_writer(out, "writing a study"), continuable():
         with show_progress("grid points") as progress:
             result = leave_one_out(
                 vectors,
@@ -116,9 +118,6 @@ def study(
             )
         with show_progress("drawing videos") as progress:
             save_study(result, out, vectors, videos=to_draw, progress=progress)
-    except KeyboardInterrupt:
-        typer.echo("polypcount: stopped; the same command continues from here", err=True)
-        raise
     _print(result)
     if for_counting is not None:
         _keep_point(for_counting, vectors, embeddings.name)

@@ -20,7 +20,7 @@ from polypcount.corpus.corpus import Corpus
 from polypcount.corpus.provenance import Provenance
 from polypcount.corpus.records import Polyp, Video
 from polypcount.errors import DataError, FileError, first_line
-from polypcount.storage import Manifest, VersionedFolder
+from polypcount.storage import Manifest, VersionedFolder, is_unfinished
 from polypcount.storage.parquet import BROKEN_PARQUET, parquet_schema, read_columns, without_codes
 
 
@@ -87,7 +87,8 @@ def refuse_unsuitable(folder: Path, corpus: Corpus | None = None) -> None:
     A folder is suitable if it is new, empty, holds a corpus that this version can read, or holds a video of `corpus`.
     """
     _FOLDER.refuse_unsuitable(folder)
-    if folder.exists() and not is_corpus(folder) and any(not _FOLDER.is_part(entry.name) for entry in folder.iterdir()):
+    names = [entry.name for entry in folder.iterdir()] if folder.exists() and not is_corpus(folder) else []
+    if any(not _FOLDER.is_part(name) and not is_unfinished(name) for name in names):
         home = os.path.abspath(folder)
         sources = [video.source for video in corpus.videos if video.source] if corpus else []
         if not any(Path(source).is_relative_to(home) for source in sources):

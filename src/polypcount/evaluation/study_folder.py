@@ -60,26 +60,27 @@ def save_study(
     """
     folder = Path(out)
     to_draw = _videos_to_draw(study, embeddings, videos)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / MANIFEST).unlink(missing_ok=True)  # a folder with it is complete
-    for old in (folder / FIGURES).glob("*.png"):
-        old.unlink()
     summary, details, by_video = summary_table(study), detail_table(study), video_table(study)
     texts = {
-        "summary.md": f"{summary.to_markdown()}\n{details.to_markdown()}",
-        "summary.tex": f"{summary.to_latex()}\n{details.to_latex()}",
-        "summary.csv": summary_csv(study),
-        "videos.md": by_video.to_markdown(),
-        "videos.tex": by_video.to_latex(),
-        "videos.csv": video_csv(study),
         "vectors.md": vector_table(study).to_markdown(),
+        "videos.csv": video_csv(study),
+        "videos.tex": by_video.to_latex(),
+        "videos.md": by_video.to_markdown(),
+        "summary.csv": summary_csv(study),
+        "summary.tex": f"{summary.to_latex()}\n{details.to_latex()}",
+        "summary.md": f"{summary.to_markdown()}\n{details.to_markdown()}",
     }
-    for name, text in texts.items():
-        write_text(folder / name, text)
+    # A folder with the manifest is complete. What takes long, and may be stopped, comes before the tables.
+    for name in (MANIFEST, *reversed(texts)):
+        (folder / name).unlink(missing_ok=True)
+    for old in (folder / FIGURES).glob("*.png"):
+        old.unlink()
     for done, video in enumerate(to_draw):
         progress(done, len(to_draw))
         _draw_video(study, video, folder / FIGURES)
     _draw_summary(study, folder / FIGURES)
+    for name, text in texts.items():
+        write_text(folder / name, text)
     write_json(folder / MANIFEST, study.to_dict())
     return folder
 

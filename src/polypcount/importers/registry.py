@@ -211,7 +211,7 @@ def write_boxes(corpus: Corpus, format: str, out: str | os.PathLike[str]) -> Pat
     if folder.exists():
         raise FileError(f"{folder} exists already; choose a new folder")
     try:
-        with whole_folder(folder) as unfinished:
+        with whole_folder(folder, replace=False) as unfinished:
             writable[format].function("write")(corpus, unfinished)
     except OSError as problem:
         raise FileError(f"{folder} cannot be written: {first_line(problem)}") from problem

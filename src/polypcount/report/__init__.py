@@ -2,9 +2,9 @@
 
 from polypcount.report.count_file import read_count
 from polypcount.report.histology import read_histology
-from polypcount.report.summary import SummaryRow, refuse_unsuitable_summary, write_summary
+from polypcount.report.summary import SummaryRow, refuse_unsuitable_summary, remove_summary, write_summary
 from polypcount.report.video import write_annotated
-from polypcount.report.write import refuse_unsuitable_report, write_report
+from polypcount.report.write import refuse_unsuitable_report, remove_report, write_report
 
 __all__ = [
     "SummaryRow",
@@ -12,6 +12,8 @@ __all__ = [
     "read_histology",
     "refuse_unsuitable_report",
     "refuse_unsuitable_summary",
+    "remove_report",
+    "remove_summary",
     "write_annotated",
     "write_report",
     "write_summary",

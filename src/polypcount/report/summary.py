@@ -160,6 +160,13 @@ def refuse_unsuitable_summary(folder: str | os.PathLike[str], *, force: bool = F
         raise FileError(f"{folder} holds a summary already; choose another folder, or replace it", mend="force")
 
 
+def remove_summary(folder: str | os.PathLike[str]) -> None:
+    """Remove the summary in a folder, so that it is not taken for that of a later run that was stopped."""
+    refuse_unsuitable_summary(folder, force=True)
+    for name in _FILES:
+        (Path(folder) / name).unlink(missing_ok=True)
+
+
 def _values(row: SummaryRow, home: Path, histology: Mapping[str, Sequence[str]] | None) -> dict[str, Any]:
     """The values of a row, by column."""
     values = {name: getattr(row, name) for name in _COLUMNS}

@@ -39,7 +39,8 @@ def write_annotated(
 
     Boxes that were not counted are grey. A frame that cannot be read is replaced by the frame before it. Frames are
     read, drawn and written one at a time. Video needs an even width and height, so a last odd column or row is
-    repeated. Each frame is shown at its own time, so the times of the report are those of the video.
+    repeated. Each frame is shown at its own time, so the times of the report are those of the video,
+    unless only a part was counted.
     If the file lies in the folder of a report, its count.json lists it.
 
     Args:
@@ -61,7 +62,9 @@ def write_annotated(
     fps = report.video.fps or source.fps
     if fps is None:
         _LOG.warning("the frame rate of %s is not known: the video is written with %g", report.video.id, _FPS)
-    write_video(path, _drawn(report, polyp, source, mask, progress), fps or _FPS, times=report.times)
+    part = report.part or range(report.video.frame_count)
+    times = None if report.times is None else report.times[part.start : part.stop + 1] - report.times[part.start]
+    write_video(path, _drawn(report, part, polyp, source, mask, progress), fps or _FPS, times=times)
     path = Path(path)
     if (path.parent / COUNT_FILE).exists():
         list_file(path.parent, path.name)
@@ -69,11 +72,16 @@ def write_annotated(
 
 
 def _drawn(
-    report: CountReport, polyp: NDArray[np.int32], source: FrameSource, mask: FrameMask | None, progress: Progress
+    report: CountReport,
+    part: range,
+    polyp: NDArray[np.int32],
+    source: FrameSource,
+    mask: FrameMask | None,
+    progress: Progress,
 ) -> Iterator[Image]:
     assert report.boxes is not None
     order = np.argsort(report.boxes.frame, kind="stable")
-    frames, part = report.boxes.frame[order], report.part or range(report.video.frame_count)
+    frames = report.boxes.frame[order]
     for index, image in zip(part, _every_frame(source, part), strict=True):
         shown = image if mask is None else mask.apply(image)
         start, stop = np.searchsorted(frames, [index, index + 1])

@@ -7,7 +7,6 @@ boxes-coco/  boxes-mot/  ...    the boxes with the counted polyps, if asked for
 """
 
 import os
-import tempfile
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +18,8 @@ from polypcount.report.count_file import COUNT_FILE, count_values, read_count
 from polypcount.report.page import report_page
 from polypcount.report.tables import polyps_csv, tracklets_csv
 from polypcount.report.video import ANNOTATED
-from polypcount.storage import whole_folder, write_json, write_text
+from polypcount.storage import remove_leftovers, whole_folder, write_json, write_text
+from polypcount.storage.leftovers import unfinished
 
 _LITTER = (".DS_Store", "Thumbs.db", "desktop.ini")  # left by programs that show folders
 
@@ -43,8 +43,13 @@ def write_report(
     """
     refuse_unsuitable_report(folder, force=force)
     try:
-        with whole_folder(Path(folder)) as unfinished:
-            _write_files(report, unfinished, export)
+        with whole_folder(Path(folder), replace=force) as new:
+            _write_files(report, new, export)
+    except FileExistsError:  # it was not there when the counting began
+        raise FileError(
+            f"{folder}: another process has written a report there meanwhile; choose a new folder, or replace it",
+            mend="force",
+        ) from None
     except OSError as problem:
         raise FileError(f"{folder}: the report cannot be written: {first_line(problem)}") from problem
     return Path(folder)
@@ -53,6 +58,8 @@ def write_report(
 def refuse_unsuitable_report(folder: str | os.PathLike[str], *, force: bool = False) -> None:
     """Raise `FileError` where `write_report` would, but before any work."""
     path = Path(os.path.abspath(folder))
+    for place in (path.parent, path):
+        remove_leftovers(place)
     try:
         if path.is_symlink():
             raise FileError(f"{path} is a link; choose the folder that it points to, or a new one")
@@ -70,11 +77,26 @@ def refuse_unsuitable_report(folder: str | os.PathLike[str], *, force: bool = Fa
         raise FileError(f"{path} holds {others}, which would be deleted; move it, or choose a new folder")
 
 
+def remove_report(folder: Path) -> None:
+    """Remove a report, and nothing else, at once: a process that is killed meanwhile leaves no half of it.
+
+    Raises:
+        FileError: The folder holds other files, or cannot be removed.
+    """
+    refuse_unsuitable_report(folder, force=True)
+    try:
+        with unfinished(folder, Path.mkdir) as hidden:
+            folder.rename(hidden / "removed")
+    except OSError as problem:
+        raise FileError(f"{folder} cannot be removed: {first_line(problem)}") from None
+
+
 def _refuse_unwritable(path: Path) -> None:
     """Raise where the folder cannot be made."""
     above = next(folder for folder in path.parents if folder.exists())
     try:
-        tempfile.TemporaryDirectory(dir=above, prefix=".polypcount-").cleanup()
+        with unfinished(above / path.name, Path.mkdir):
+            pass
     except OSError as problem:
         raise FileError(f"{path} cannot be written: {above}: {first_line(problem)}") from None
 

@@ -13,8 +13,9 @@ from polypcount.storage.files import (
     write_text,
 )
 from polypcount.storage.folders import VersionedFolder, whole_folder
+from polypcount.storage.leftovers import is_unfinished, only_writer, remove_leftovers
 from polypcount.storage.schema import Manifest, Schema, SettingsSchema, check, check_manifest, read_manifest, shown
-from polypcount.storage.tables import csv_cell, csv_text, read_table
+from polypcount.storage.tables import csv_cell, csv_rows, csv_text, csv_value, read_rows, read_table, separator_of
 
 __all__ = [
     "Manifest",
@@ -26,16 +27,23 @@ __all__ = [
     "check_manifest",
     "content_key",
     "csv_cell",
+    "csv_rows",
     "csv_text",
+    "csv_value",
     "flush",
+    "is_unfinished",
+    "only_writer",
     "open_array",
     "parse_json",
     "read_bytes",
     "read_json",
     "read_manifest",
+    "read_rows",
     "read_table",
     "read_text",
+    "remove_leftovers",
     "remove_unused",
+    "separator_of",
     "shown",
     "whole_file",
     "whole_folder",

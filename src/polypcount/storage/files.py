@@ -1,40 +1,52 @@
 """Files that are there whole or not at all, and JSON files from any source."""
 
 import contextlib
+import errno
 import json
 import os
-import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from polypcount.errors import FileError, first_line
+from polypcount.storage.leftovers import is_unfinished, unfinished
 
 LARGEST_JSON_BYTES = 1 << 28
 LARGEST_TEXT_BYTES = 1 << 30
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextlib.contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
+def whole_file(path: Path, *, private: bool = False) -> Iterator[Path]:
     """Give a temporary name to write to; when the block ends without an error, that file replaces `path` in one step.
 
-    Missing parent folders are made. If anything fails, or the process is killed, the old file at `path` stays.
+    Missing parent folders are made. If anything fails, or the process is killed, the old file at `path` stays. What a
+    killed process has left beside it is removed by the next process that writes to the folder.
+
+    Args:
+        path: The file.
+        private: Whether only its owner may read it.
+
+    Raises:
+        OSError: It cannot be written; `filename` is the path.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = hidden_name(path)
+
+    def make(name: Path) -> None:
+        os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600 if private else 0o666))
+
     try:
-        yield unfinished
-        flush(unfinished)
-        unfinished.replace(path)
-        flush(path.parent)
-    finally:
-        with contextlib.suppress(OSError):
-            unfinished.unlink(missing_ok=True)
-
-
-def hidden_name(path: Path) -> Path:
-    """A new hidden name beside a path, for what is not finished."""
-    return path.with_name(f".{path.name[:50]}.{secrets.token_hex(4)}")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with unfinished(path, make) as name:
+            yield name
+            flush(name)
+            name.replace(path)
+            flush(path.parent)
+    except OSError as problem:
+        # Libraries name no file, or the temporary one. The block may also fail to read something, which is not renamed.
+        name_of_it = problem.filename if isinstance(problem.filename, str) else ""
+        if problem.errno in _FULL or is_unfinished(os.path.basename(name_of_it)):
+            raise OSError(problem.errno, os.strerror(problem.errno or 0), str(path)) from problem
+        raise
 
 
 def flush(path: Path) -> None:
@@ -57,10 +69,8 @@ def write_text(path: Path, text: str, *, private: bool = False) -> None:
         text: Its content.
         private: Whether only its owner may read it.
     """
-    with whole_file(path) as unfinished:
-        if private:
-            unfinished.touch(mode=0o600)
-        unfinished.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
+    with whole_file(path, private=private) as name:
+        name.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
 
 
 def write_json(path: Path, values: Any, indent: int = 1) -> None:

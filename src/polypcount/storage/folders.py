@@ -11,48 +11,63 @@ old one. This rename is the moment of change: a process killed before it leaves 
 """
 
 import contextlib
+import errno
+import itertools
 import os
 import re
 import secrets
 import shutil
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from polypcount.errors import FileError, first_line
-from polypcount.storage.files import flush, hidden_name, write_json
+from polypcount.storage.files import flush, write_json
+from polypcount.storage.leftovers import abandoned, put_back, remove_leftovers, unfinished
 from polypcount.storage.schema import Manifest, read_manifest
 
 M = TypeVar("M", bound=Manifest)
 T = TypeVar("T")
-# How old the subfolder of a killed save must be before another save removes it: hidden ones, visible ones.
-_WRITING_SECONDS, _FINISHING_SECONDS = 3600, 60
 
 
 @contextlib.contextmanager
-def whole_folder(folder: Path) -> Iterator[Path]:
-    """Give a new folder to write into; when the block ends without an error, it replaces `folder`.
+def whole_folder(folder: Path, *, replace: bool = True) -> Iterator[Path]:
+    """Give a new folder to write into; when the block ends without an error, it becomes `folder` in one step.
 
-    If anything fails, the old folder stays.
+    If anything fails, the old folder stays. A process that is killed between moving the old folder aside and putting
+    the new one there leaves no folder; the next process that writes beside it puts the old one back.
+
+    Args:
+        folder: The folder.
+        replace: Whether a folder that is there when the block ends is replaced. If two processes write the same folder
+            without replacing, exactly one of them gets it.
+
+    Raises:
+        FileExistsError: Another folder is there, and `replace` is False.
     """
     target = Path(os.path.realpath(folder))
-    unfinished = hidden_name(target)
-    replaced = unfinished.with_name(f"{unfinished.name}.old")
-    try:
-        unfinished.mkdir(parents=True)
-        yield unfinished
-        flush(unfinished)
-        if target.exists():
-            target.rename(replaced)
-        unfinished.rename(target)
-        flush(target.parent)
-    finally:
-        if replaced.exists() and not target.exists():
-            replaced.rename(target)
-        shutil.rmtree(unfinished, ignore_errors=True)
-        shutil.rmtree(replaced, ignore_errors=True)
+    with unfinished(target, lambda name: name.mkdir(parents=True)) as name:
+        (name / "new").mkdir()
+        try:
+            yield name / "new"
+            flush(name / "new")
+            for number in itertools.count():
+                if replace and os.path.lexists(target):
+                    (name / f"old-{number}").mkdir()
+                    with contextlib.suppress(FileNotFoundError):  # another process was faster
+                        target.rename(name / f"old-{number}" / target.name)
+                try:
+                    (name / "new").rename(target)
+                    break
+                except OSError as problem:
+                    if problem.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                        raise
+                    if not replace:
+                        raise FileExistsError(errno.EEXIST, "it exists already", str(target)) from None
+            flush(target.parent)
+        finally:
+            put_back(name, target.parent)
 
 
 @dataclass(frozen=True)
@@ -72,8 +87,8 @@ class VersionedFolder(Generic[M]):
     part: str
 
     def is_part(self, name: str) -> bool:
-        """Whether a file name is that of a subfolder, finished or hidden while it is being written."""
-        return re.fullmatch(rf"\.?{self.part}-[0-9a-f]{{8}}", name) is not None
+        """Whether a file name is that of a subfolder."""
+        return re.fullmatch(rf"{self.part}-[0-9a-f]{{8}}", name) is not None
 
     def describe(self, folder: Path) -> M:
         """Read and check the manifest."""
@@ -84,7 +99,7 @@ class VersionedFolder(Generic[M]):
                 what = f"holds no {self.kind}: it has no {self.manifest}" if folder.is_dir() else "is not a folder"
             raise FileError(f"{folder} {what}; give a folder that polypcount has written")
         described = read_manifest(path, self.model)
-        if not self.is_part(name := getattr(described, self.part)) or name.startswith("."):
+        if not self.is_part(name := getattr(described, self.part)):
             raise FileError(f"{path}: {self.part} must be a name such as {self.part}-1a2b3c4d, found {name[:50]!r}")
         return described
 
@@ -105,6 +120,7 @@ class VersionedFolder(Generic[M]):
 
     def refuse_unsuitable(self, folder: Path) -> None:
         """Raise `FileError` if nothing can be saved there: a file, or a manifest that this version cannot read."""
+        remove_leftovers(folder)
         if folder.is_symlink() and not folder.exists():
             raise FileError(f"{folder} is a broken link; choose a new folder")
         if folder.exists() and not folder.is_dir():
@@ -124,25 +140,24 @@ class VersionedFolder(Generic[M]):
             values: Fields of the manifest, all but the format and the name of the subfolder.
         """
         name = f"{self.part}-{secrets.token_hex(4)}"
-        replaced, unfinished = self._part_of(folder), folder / f".{name}"
+        replaced = self._part_of(folder)
         described = self.model.described(**values, **{self.part: name})
         try:
-            unfinished.mkdir(parents=True)
-            fill(unfinished)
-            write_json(unfinished / self.manifest, described.model_dump(mode="json"), indent=2)
-            for path in unfinished.iterdir():
-                flush(path)
-            unfinished.rename(folder / name)
-            (folder / name / self.manifest).replace(folder / self.manifest)
-            flush(folder)
+            with unfinished(folder / name, lambda hidden: hidden.mkdir(parents=True)) as hidden:
+                fill(hidden)
+                write_json(hidden / self.manifest, described.model_dump(mode="json"), indent=2)
+                for path in hidden.iterdir():
+                    flush(path)
+                hidden.rename(folder / name)  # still locked
+                (folder / name / self.manifest).replace(folder / self.manifest)
+                flush(folder)
         except BaseException as problem:
-            shutil.rmtree(unfinished, ignore_errors=True)
             if self._part_of(folder) != name:
                 shutil.rmtree(folder / name, ignore_errors=True)
             if isinstance(problem, OSError):
                 raise FileError(f"{folder}: the {self.kind} could not be saved: {first_line(problem)}") from problem
             raise
-        self._remove_leftovers(folder, current=name, replaced=replaced)
+        self._remove_leftovers(folder, replaced)
 
     def _part_of(self, folder: Path) -> str | None:
         try:
@@ -150,13 +165,11 @@ class VersionedFolder(Generic[M]):
         except FileError:
             return None
 
-    def _remove_leftovers(self, folder: Path, current: str, replaced: str | None) -> None:
-        """Remove the replaced subfolder and those of killed saves, but not that of a save still at work."""
+    def _remove_leftovers(self, folder: Path, replaced: str | None) -> None:
+        """Remove replaced subfolders and those of killed saves, but not that of a save still at work."""
         with contextlib.suppress(OSError):  # another save may be removing the same
-            for entry in folder.iterdir():
-                if not self.is_part(entry.name) or entry.name.removeprefix(".") == current:
-                    continue
-                # A subfolder is hidden while it is written, and then visible for a moment before the manifest names it.
-                patience = _WRITING_SECONDS if entry.name.startswith(".") else _FINISHING_SECONDS
-                if entry.name == replaced or time.time() - entry.stat().st_mtime > patience:
-                    shutil.rmtree(entry, ignore_errors=True)
+            for part in [entry for entry in folder.iterdir() if self.is_part(entry.name)]:
+                with abandoned(part) as is_abandoned:
+                    # In this order: a save ends its lock after the manifest names its subfolder.
+                    if part.name == replaced or (is_abandoned and part.name != self._part_of(folder)):
+                        shutil.rmtree(part, ignore_errors=True)

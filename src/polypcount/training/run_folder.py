@@ -11,7 +11,7 @@ import csv
 import json
 import os
 import platform
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from polypcount.errors import FileError, first_line
 from polypcount.machine import available_cores
-from polypcount.storage import csv_text, read_json, write_text
+from polypcount.storage import csv_text, only_writer, read_json, remove_leftovers, write_text
 from polypcount.training.recipe import Recipe
 from polypcount.training.recipe_file import load_recipe, recipe_text
 from polypcount.version import __version__
@@ -53,6 +53,7 @@ class RunFolder:
 
     def refuse_used(self) -> None:
         """Raise `FileError` if a new run cannot be written here: there is a file, or the folder is in use."""
+        remove_leftovers(self.folder)
         if self.folder.exists() and not self.folder.is_dir():
             raise FileError(f"{self.folder} is a file; a run needs a folder")
         if self.folder.is_dir() and {entry.name for entry in self.folder.iterdir()} - _PREPARED:
@@ -60,22 +61,14 @@ class RunFolder:
                 raise FileError(f"{self.folder} holds a run already; resume it or choose another folder", mend="resume")
             raise FileError(f"{self.folder} has other files in it; choose a new folder")
 
-    @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
-        """Keep other processes from training here at the same time. The lock also ends when the process is killed."""
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            file = (self.folder / _LOCK).open("a")
-        except OSError as problem:
-            raise FileError(f"{self.folder}: a run cannot be written there: {first_line(problem)}") from None
-        with file:
-            _lock(file.fileno(), self.folder)
-            yield
+    def locked(self) -> AbstractContextManager[None]:
+        """Keep other processes from training here at the same time."""
+        return only_writer(self.folder, "training", _LOCK)
 
     def tidy(self) -> None:
-        """Remove unfinished checkpoints that killed processes left."""
-        for leftover in (self.folder / "checkpoints").glob(".*.safetensors.*"):
-            leftover.unlink(missing_ok=True)
+        """Remove what killed processes have left."""
+        for folder in (self.folder, self.folder / "checkpoints"):
+            remove_leftovers(folder)
 
     def begin(self, recipe: Recipe, about: dict[str, Any]) -> None:
         """Set up a new run."""
@@ -179,17 +172,6 @@ def environment() -> dict[str, Any]:
         "packages": versions,
         "slurm_job": os.environ.get("SLURM_JOB_ID"),
     }
-
-
-def _lock(handle: int, folder: Path) -> None:
-    try:
-        import fcntl
-
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise FileError(f"{folder}: another process is training there; wait for it, or stop it") from None
-    except (ImportError, OSError):  # Windows, or a shared disk without locks
-        return
 
 
 def _draw(steps: dict[str, NDArray[np.float64]], epochs: dict[str, NDArray[np.float64]]) -> "Figure":

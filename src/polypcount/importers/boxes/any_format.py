@@ -11,7 +11,6 @@ import numpy as np
 
 from polypcount.corpus import Corpus, FrameFiles, is_corpus
 from polypcount.errors import DataError, FileError, first_line
-from polypcount.importers.boxes.box_csv import separator_of
 from polypcount.importers.boxes.coco import FRAME_KEYS
 from polypcount.importers.reading import (
     Options,
@@ -25,7 +24,7 @@ from polypcount.importers.reading import (
 )
 from polypcount.importers.registry import FORMATS, read_format
 from polypcount.machine import available_cores
-from polypcount.storage import check
+from polypcount.storage import check, separator_of
 
 _BY_SUFFIX = {".csv": "csv", ".txt": "mot", ".xml": "cvat", ".json": "coco"}
 _ONE_FILE_SUFFIXES = frozenset({".csv", ".json"})

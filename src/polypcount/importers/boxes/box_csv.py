@@ -13,14 +13,11 @@
 Columns may come in any order; other columns are refused. Where the header is separated by semicolons or tabs, as
 spreadsheets in many countries write it, so are the rows, and numbers may have a decimal comma.
 
-`write` gives one `boxes.csv` with all columns, whose numbers read back exactly. Ids that look like a formula to a
-spreadsheet, or do not fit into one line, are in JSON quotes. CSV cannot hold videos and polyps without boxes, nor
-sizes, frame rates and lengths of videos.
+`write` gives one `boxes.csv` with all columns, whose numbers and ids read back exactly. Ids that look like a formula
+to a spreadsheet get a quote in front, and ids that do not fit into one line are in JSON quotes. CSV
+cannot hold videos and polyps without boxes, nor sizes, frame rates and lengths of videos.
 """
 
-import csv
-import io
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,7 +43,7 @@ from polypcount.importers.reading import (
     usable,
     whole,
 )
-from polypcount.storage import csv_cell, csv_text, read_text, shown, write_text
+from polypcount.storage import csv_rows, csv_text, csv_value, read_text, separator_of, shown, write_text
 
 _REQUIRED = ("frame", "x1", "y1", "x2", "y2")
 _DECIMALS = (*_REQUIRED, "score")
@@ -74,36 +71,26 @@ def read(path: Path, options: Options, work: Work) -> Corpus:
     return join([boxes.to_corpus(video) for video, boxes in zip(videos, rows.values(), strict=True)], path)
 
 
-def separator_of(text: str) -> str:
-    """What separates the columns of a CSV text: a comma, or a semicolon or tab if its header has only these."""
-    header = text.partition("\n")[0]
-    return next((mark for mark in (",", ";", "\t") if mark in header), ",")
-
-
 def _lines(path: Path, problems: Problems) -> Iterator[tuple[str, dict[str, str]]]:
     """Location and values by column of each line below the header."""
     text = read_text(path)
-    separator = separator_of(text)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
-    try:
-        header = [name.strip() for name in next(reader, [])]
-        if not set(_REQUIRED) <= set(header) <= set(_COLUMNS) or len(set(header)) < len(header):
-            others = ", ".join(name for name in _COLUMNS if name not in _REQUIRED)
-            raise FileError(
-                f"{path}:1: the header must have {', '.join(_REQUIRED)} and may have {others}, each once, "
-                f"found {shown(separator.join(header))}"
-            )
-        for texts in reader:
-            where = f"{path}:{reader.line_num}"
-            if len(texts) == len(header):
-                values = {name: text.strip() for name, text in zip(header, texts, strict=True)}
-                if separator != ",":
-                    values |= {name: values[name].replace(",", ".") for name in _DECIMALS if name in values}
-                yield where, values
-            elif texts:
-                problems.bad(where, f"{len(header)} values are expected, as in the header, found {len(texts)}")
-    except csv.Error as problem:
-        raise FileError(f"{path}:{reader.line_num}: not readable as CSV: {problem}") from None
+    separator, rows = separator_of(text), csv_rows(text, path)
+    header = [name.strip() for name in next(rows, (1, []))[1]]
+    if not set(_REQUIRED) <= set(header) <= set(_COLUMNS) or len(set(header)) < len(header):
+        others = ", ".join(name for name in _COLUMNS if name not in _REQUIRED)
+        raise FileError(
+            f"{path}:1: the header must have {', '.join(_REQUIRED)} and may have {others}, each once, "
+            f"found {shown(separator.join(header))}"
+        )
+    for line, cells in rows:
+        where = f"{path}:{line}"
+        if len(cells) == len(header):
+            values = {name: csv_value(cell.strip()) for name, cell in zip(header, cells, strict=True)}
+            if separator != ",":
+                values |= {name: values[name].replace(",", ".") for name in _DECIMALS if name in values}
+            yield where, values
+        elif cells:
+            problems.bad(where, f"{len(header)} values are expected, as in the header, found {len(cells)}")
 
 
 def _add(where: str, values: dict[str, str], video: str, options: Options, rows: BoxRows) -> None:
@@ -128,8 +115,8 @@ def _add(where: str, values: dict[str, str], video: str, options: Options, rows:
 def write(corpus: Corpus, folder: Path) -> None:
     """Write `boxes.csv` to the folder."""
     boxes = corpus.boxes
-    videos = [_id_cell(video.id) for video in corpus.videos]
-    polyps = [*(_id_cell(polyp.id) for polyp in corpus.polyps), ""]  # -1, not known, is the last
+    videos = [quoted(video.id) for video in corpus.videos]
+    polyps = [*(quoted(polyp.id) for polyp in corpus.polyps), ""]  # -1, not known, is the last
     columns = (
         [videos[row] for row in boxes.video],
         boxes.frame.tolist(),
@@ -139,8 +126,3 @@ def write(corpus: Corpus, folder: Path) -> None:
         ["" if track < 0 else track for track in boxes.track.tolist()],
     )
     write_text(folder / "boxes.csv", csv_text(_COLUMNS, zip(*columns, strict=True)))
-
-
-def _id_cell(text: str) -> str:
-    """The id, in JSON quotes where a spreadsheet would take it for a formula."""
-    return quoted(text) if csv_cell(text) == text else json.dumps(text)
