@@ -172,3 +172,14 @@ def test_a_full_disk_is_told_in_one_line(tmp_path: Path) -> None:
         signal.signal(signal.SIGXFSZ, ignored)
     assert "\n" not in str(caught.value)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_frames_are_shown_at_the_given_times(tmp_path: Path) -> None:
+    times = np.array([0, 0.04, 0.040001, 0.5, 0.51, 2.0])  # two that are nearer than the clock of the file can tell
+    frames = [np.full((32, 48, 3), 20 * number, np.uint8) for number in range(5)]
+    assert write_video(tmp_path / "a.mp4", frames, 10.0, times=times) == 5
+    with av.open(str(tmp_path / "a.mp4")) as file:
+        shown = [frame.time for frame in file.decode(video=0)]
+        assert file.duration is not None
+        assert file.duration / 1e6 == pytest.approx(2.0, abs=0.01)
+    assert shown == pytest.approx(times[:-1], abs=1e-4)

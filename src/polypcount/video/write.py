@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,9 @@ from numpy.typing import NDArray
 from polypcount.errors import DataError, FileError, first_line
 from polypcount.storage.files import whole_file
 from polypcount.video.frames import Image, refuse_large, refuse_no_image
+
+if TYPE_CHECKING:
+    from av import Packet, VideoStream
 
 _BT709 = 1  # the number of ITU-R BT.709 among primaries, transfer functions and matrices of H.264
 _LIMITED_RANGE = 1
@@ -57,7 +61,7 @@ def write_video(
     if first is None:
         raise DataError(f"{path}: a video needs at least one frame, found none")
     rate = Fraction(fps).limit_denominator(1001)
-    ticks = None if times is None else np.round(times * _TICKS).astype(np.int64)
+    ticks = None if times is None else _rising_ticks(times)
     count, writing = 0, True  # if not writing, an error comes from the iterator
     try:
         with (
@@ -69,6 +73,8 @@ def write_video(
             stream.pix_fmt = "yuv420p"
             if times is not None:
                 stream.codec_context.time_base = Fraction(1, _TICKS)
+                # Without reordering, the file's length is right; it is computed from the order of storage.
+                stream.codec_context.max_b_frames = 0
             stream.thread_type, stream.thread_count = "FRAME", _THREADS
             # Without these, players guess the colours differently.
             stream.color_primaries = stream.color_trc = stream.colorspace = _BT709
@@ -79,18 +85,34 @@ def write_video(
                 frame.pts, frame.time_base = count, 1 / rate
                 if ticks is not None:
                     frame.pts, frame.time_base = int(ticks[count]), Fraction(1, _TICKS)
-                    frame.duration = int(ticks[count + 1] - ticks[count])
-                file.mux(stream.encode(frame))
+                file.mux(_with_durations(stream.encode(frame), ticks))
                 count += 1
                 writing = False
                 image = next(images, None)
                 writing = True
-            file.mux(stream.encode())
+            file.mux(_with_durations(stream.encode(), ticks))
     except (av.FFmpegError, OSError) as problem:
         if not writing:
             raise
         raise FileError(f"{path}: the video cannot be written: {first_line(problem)}") from problem
     return count
+
+
+def _rising_ticks(times: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Times in ticks, int64, each at least one above the one before: an encoder takes no two frames at one time."""
+    order = np.arange(len(times))
+    return np.maximum.accumulate(np.round(times * _TICKS).astype(np.int64) - order) + order
+
+
+def _with_durations(
+    packets: "list[Packet[VideoStream]]", ticks: NDArray[np.int64] | None
+) -> "list[Packet[VideoStream]]":
+    """The packets, each as long as its frame; without this, the last one is as long as the mean."""
+    for packet in packets:
+        if ticks is not None and packet.pts is not None:
+            at = int(np.searchsorted(ticks, packet.pts))
+            packet.duration = int(ticks[at + 1] - ticks[at])
+    return packets
 
 
 def _checked(frames: Iterable[Image], path: Path) -> Iterator[Image]:
