@@ -1,5 +1,7 @@
 """Files that are no detector, and what cannot be told about one: one plain line each."""
 
+import re
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -7,11 +9,12 @@ import numpy as np
 import onnx
 import pytest
 from numpy.typing import NDArray
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper, parser
 
 import polypcount.encoder
 from polypcount.detection import DetectorSettings, load_detector
 from polypcount.detection.facts import read_facts
+from polypcount.encoder.engine_onnx import open_session
 from polypcount.errors import DataError, FileError, PolypcountError
 from polypcount.storage import check
 from tests.detection.onnx_detectors import ULTRALYTICS, cells, constant, finder, save
@@ -235,6 +238,83 @@ def test_weights_outside_the_folder(location: str, tmp_path: Path) -> None:
     path = external(tmp_path / "below" / "a.onnx", location)
     (tmp_path / "w.data").write_bytes((tmp_path / "below" / "w.data").read_bytes())
     assert f"{location}, outside its folder" in refusal(path)
+
+
+def hide_location(path: Path) -> None:
+    """Write the value of the location before its key, which means the same and is not seen by a search for the key."""
+    content = path.read_bytes()
+    (found,) = re.finditer(rb"\x0a\x08location\x12(.)", content, re.DOTALL)
+    start, middle, end = found.start(), found.start() + 10, found.end() + found.group(1)[0]
+    path.write_bytes(content[:start] + content[middle:end] + content[start:middle] + content[end:])
+
+
+@pytest.mark.parametrize("location", ["w.data", "../w.data", "absolute", "link.data", "folder/w.data"])
+def test_onnx_runtime_itself_reads_no_weights_outside_the_folder(location: str, tmp_path: Path) -> None:
+    (tmp_path / "below").mkdir()
+    path = external(tmp_path / "below" / "a.onnx", str(tmp_path / "w.data") if location == "absolute" else location)
+    hide_location(path)
+    (tmp_path / "w.data").write_bytes((tmp_path / "below" / "w.data").read_bytes())
+    (tmp_path / "below" / "link.data").symlink_to(tmp_path / "w.data")
+    (tmp_path / "below" / "folder").symlink_to(tmp_path)
+    if location == "w.data":
+        assert load_detector(path).reading.form == "yolo-final"
+    else:
+        assert "is damaged or not an ONNX model that ONNX Runtime can run" in refusal(path)
+    # An encoder's model is opened without its folder.
+    with pytest.raises(FileError, match="is damaged or not an ONNX model"):
+        open_session(path.read_bytes(), path, ({"images": (1, 3, 64, 64)}, {"o": (1, 9, 6)}))
+
+
+ASKS_FOR_MUCH = {
+    "an output of a stated size": (
+        "o = ConstantOfShape(size)",
+        "1, 2048, 1024, 1024",
+        r"8,589,934,592 bytes, expected",
+    ),
+    "an output of a size that can be inferred": ("o = ConstantOfShape(size)", "", "8,589,934,592 bytes, expected"),
+    "a size that depends on the image": (
+        "m = ReduceMax<keepdims = 0>(images)\n i = Cast<to = 7>(m)\n z = Sub(i, i)\n s = Add(size, z)\n"
+        " o = ConstantOfShape(s)",
+        "",
+        "more than 4 GB of memory",
+    ),
+    "a small output of a large tensor": (
+        "b = Expand(one, size)\n c = Add(b, b)\n o = ReduceMax<keepdims = 1>(c)",
+        "1, 1, 1, 1",
+        "more than 4 GB of memory",
+    ),
+    "a resized image": (
+        "none = Constant<value_floats = [0.0]>()\n e = Constant<value = float[0] {}>()\n"
+        " f = Constant<value_floats = [1.0, 1.0, 1000.0, 1000.0]>()\n b = Resize(images, e, f)\n"
+        " o = ReduceMax<keepdims = 1>(b)",
+        "",
+        "more than 4 GB of memory",
+    ),
+    "an output of half a GB": (
+        "r = Constant<value_ints = [1, 1, 100, 100]>()\n o = Tile(images, r)",
+        "",
+        "491,520,000 bytes, expected were at most 268,435,456",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ASKS_FOR_MUCH)
+def test_a_small_file_that_asks_for_much_memory(case: str, tmp_path: Path) -> None:
+    body, shape, message = ASKS_FOR_MUCH[case]
+    model = parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 17]>
+        g (float[1, 3, 64, 64] images) => (float[{shape or ", ".join("abcd")}] o) {{
+          one = Constant<value = float[1] {{1.0}}>()
+          size = Constant<value = int64[4] {{1, 2048, 1024, 1024}}>()
+          {body}
+        }}"""
+    )
+    path = tmp_path / "a.onnx"
+    path.write_bytes(model.SerializeToString())
+    assert path.stat().st_size < 1000
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert re.search(message, refusal(path))
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 1 << 20  # KB
 
 
 @pytest.mark.parametrize(

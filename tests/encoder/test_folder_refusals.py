@@ -2,6 +2,7 @@ import hashlib
 import importlib.util
 import json
 import shutil
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from polypcount.encoder import (
     save_encoder,
 )
 from polypcount.encoder.manifest import fingerprint_of
+from polypcount.encoder.weights import read_weights
 from polypcount.errors import DataError, FileError, PolypcountError
 from tests.encoder.encoders import FILES, make, manifest
 
@@ -88,6 +90,36 @@ def forge(folder: Path, name: str, content: bytes, **spec: Any) -> None:
     rewrite(folder, files=hashes, spec=changed, fingerprint=fingerprint)
 
 
+def safetensors_file(length: int | None = None, **tensor: Any) -> bytes:
+    """64 bytes of a tensor behind a header that says this about it."""
+    header = json.dumps({"a": {"dtype": "F32", "shape": [4, 4], "data_offsets": [0, 64], **tensor}}).encode()
+    return struct.pack("<Q", len(header) if length is None else length) + header + bytes(64)
+
+
+HEADERS: dict[str, dict[str, Any]] = {
+    "a length beyond the file": {"length": 1 << 32},
+    "a length beyond all": {"length": 1 << 63},
+    "offsets below 0": {"data_offsets": [-64, 0]},
+    "offsets beyond the file": {"shape": [1 << 40], "data_offsets": [0, 1 << 42]},
+    "more than there is": {"shape": [1 << 31, 1 << 31]},
+    "sizes that overflow": {"shape": [1 << 63, 4]},
+    "nothing, very large": {"shape": [0, 1 << 62, 1 << 62], "data_offsets": [0, 0]},
+    "no type": {"dtype": "X9"},
+}
+
+
+@pytest.mark.parametrize("case", HEADERS)
+def test_hostile_headers_of_weights_are_refused(case: str, original: Path, tmp_path: Path) -> None:
+    content = safetensors_file(**HEADERS[case])
+    folder = Path(shutil.copytree(original, tmp_path / "encoder"))
+    forge(folder, FILES[0], content)
+    (tmp_path / "a.safetensors").write_bytes(content)
+    for load, path in ((load_torch, folder), (read_weights, tmp_path / "a.safetensors")):
+        with pytest.raises(FileError, match=r"safetensors is damaged") as caught:
+            load(path)
+        assert "\n" not in str(caught.value)
+
+
 def test_forged_folders_are_refused_in_one_line(original: Path, tmp_path: Path) -> None:
     weights = model_file(original, FILES[0]).read_bytes()
     cases: list[tuple[Any, str, bytes, dict[str, Any], str]] = [
@@ -100,6 +132,7 @@ def test_forged_folders_are_refused_in_one_line(original: Path, tmp_path: Path) 
             "sequence.onnx is the ONNX model of something else",
         ),
         (load_torch, FILES[0], b"\xff" * 40, {}, "encoder.safetensors is damaged or not a safetensors file"),
+        (load_torch, FILES[0], safetensors_file(dtype="F8_E8M0", shape=[64]), {}, "damaged or not a safetensors file"),
         (load_torch, FILES[0], safetensors.torch.save({}), {}, "the spec asks for weights .* found none"),
         (load_torch, FILES[0], weights, {"ff": 65536}, r"of shape \[65536, 16\], found \[32, 16\]"),
         (load_torch, FILES[0], weights, {"layers": 3}, "layers.2.linear1.weight of shape .* found none"),

@@ -1,8 +1,10 @@
 """DICOM: video streams inside it, and images one after the other."""
 
 import builtins
+import random
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +128,43 @@ def test_damaged_files_are_named(tmp_path: Path) -> None:
     path = write_dicom(tmp_path / "d.dcm", encapsulate([b"no video"], has_bot=False), H264, 9)
     with pytest.raises(FileError, match=r"d\.dcm cannot be read as a video"):
         open_source(path)
+
+
+@pytest.mark.parametrize("element", [b"\x28\x00\x10\x00US", b"\x18\x00\x40\x00IS"], ids=["rows", "rate"])
+def test_a_kind_of_value_that_does_not_exist_is_an_error_of_the_file(tmp_path: Path, element: bytes) -> None:
+    pixels = np.zeros((2, HEIGHT, WIDTH, 3), np.uint8).tobytes()
+    path = write_dicom(tmp_path / "a.dcm", pixels, ExplicitVRLittleEndian, 2, CineRate="30")
+    content = path.read_bytes()
+    assert content.count(element) == 1
+    path.write_bytes(content.replace(element, element[:4] + b"ZZ"))
+    with pytest.raises(FileError, match=r"a\.dcm .* damaged") if element.endswith(b"US") else nullcontext():
+        assert open_source(path).fps is None
+
+
+def test_whatever_the_header_is_only_named_errors_come_out(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    rng, path = random.Random(7), tmp_path / "a.dcm"
+    pixels = np.zeros((2, HEIGHT, WIDTH, 3), np.uint8).tobytes()
+    whole = write_dicom(path, pixels, ExplicitVRLittleEndian, 2, CineRate="30", PatientName="Doe^John").read_bytes()
+    messages = []
+    for _ in range(300):
+        content = bytearray(whole)
+        for _ in range(rng.choice([1, 2, 8])):
+            at = rng.randrange(128, len(whole) - len(pixels))
+            if rng.random() < 0.7:
+                content[at] = rng.randrange(256)
+            else:
+                content[at : at + 2] = rng.choice([b"ZZ", b"SQ", b"UN", b"\xff\xff", b"", b"abc"])
+        path.write_bytes(content)
+        try:
+            list(open_source(path).frames([0]))
+        except FileError as problem:
+            messages.append(str(problem))
+    assert 100 < len(messages) < 300
+    assert not [message for message in messages if "Doe" in message]
+    assert tuple(capfd.readouterr()) == ("", "")
+    assert not caplog.records
 
 
 def test_without_pydicom_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

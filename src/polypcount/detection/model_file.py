@@ -1,6 +1,7 @@
 """The ONNX file of a detector, opened with ONNX Runtime: which image it takes, and running it."""
 
 import hashlib
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,14 +14,14 @@ from numpy.typing import NDArray
 from polypcount.detection.facts import ModelFacts, read_facts
 from polypcount.detection.settings import LARGEST_SIDE
 from polypcount.encoder import Preprocessing
-from polypcount.encoder.engine_onnx import best_providers
+from polypcount.encoder.engine_onnx import best_providers, failure, session_options
 from polypcount.errors import DataError, FileError, first_line
 from polypcount.machine import available_cores
 from polypcount.offline import import_offline
 from polypcount.video.frames import Image
 
 _LARGEST_FILE = 1 << 31  # the limit of the ONNX format
-_LONGEST_REASON = 160
+_LARGEST_OUTPUTS = 1 << 28  # twice what 80 classes have at 4096 x 4096 pixels
 _TYPES: dict[str, type] = {
     "tensor(float)": np.float32,
     "tensor(float16)": np.float16,
@@ -76,12 +77,14 @@ class OnnxModel:
             inputs[name] = np.array([frame], dtype) if name == FRAME_SIZE else np.ones(shape, dtype)
         names = list(outputs or (output.name for output in self.session.get_outputs()))
         try:
-            return dict(zip(names, self.session.run(names, inputs), strict=True))
+            values = dict(zip(names, self.session.run(names, inputs), strict=True))
         except Exception as problem:  # the errors of ONNX Runtime share no parent
             raise DataError(
-                f"{self.path} fails on an input of {self.size[0]} x {self.size[1]} pixels ({_reason(problem)});"
+                f"{self.path} fails on an input of {self.size[0]} x {self.size[1]} pixels ({failure(problem)});"
                 " try another size, or export it again"
             ) from problem
+        _refuse_large(self.path, sum(value.nbytes for value in values.values()))
+        return values
 
 
 def open_model(path: Path, size: tuple[int, int] | None = None) -> OnnxModel:
@@ -104,6 +107,8 @@ def open_model(path: Path, size: tuple[int, int] | None = None) -> OnnxModel:
                 f"{path} is not a detector of a known form: expected arrays as outputs, found {output.name}"
                 f" {output.type}"
             )
+        stated = [side for side in output.shape if isinstance(side, int)]
+        _refuse_large(path, math.prod(stated) * np.dtype(_TYPES.get(output.type, np.int8)).itemsize)
     images = [entry for entry in inputs.values() if entry.name not in (FRAME_SIZE, _MASK)]
     if len(images) != 1 or len(images[0].shape) != 4 or _TYPES.get(images[0].type) not in (np.float32, np.float16):
         shown = ", ".join(f"{name} {entry.type} {entry.shape}" for name, entry in list(inputs.items())[:6])
@@ -141,9 +146,7 @@ def _open_session(path: Path) -> tuple[Any, str]:
     except (OSError, ValueError) as problem:
         raise FileError(f"{path} cannot be read: {first_line(problem)}") from None
     weights = _weight_files(path, content)
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4  # problems are raised; the library would print them as well
-    options.intra_op_num_threads = available_cores()
+    options = session_options(available_cores())
     # Threads that wait for the next image by spinning take the cores from decoding it.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     try:
@@ -152,7 +155,7 @@ def _open_session(path: Path) -> tuple[Any, str]:
         if missing := [file for file in weights if not file.is_file()]:
             raise FileError(f"{path} needs its weights from {missing[0].name}; copy that file beside it") from None
         raise FileError(
-            f"{path} is damaged or not an ONNX model that ONNX Runtime can run ({_reason(problem)}); export the"
+            f"{path} is damaged or not an ONNX model that ONNX Runtime can run ({failure(problem)}); export the"
             " detector as ONNX, for example with: yolo export model=best.pt format=onnx"
         ) from problem
     digest = hashlib.sha256(content)
@@ -219,6 +222,10 @@ def _normalised(image: Image, images: Preprocessing) -> NDArray[np.float32]:
     return values[None]
 
 
-def _reason(problem: BaseException) -> str:
-    """The end of a message of ONNX Runtime, where the cause is; names of its functions come before it."""
-    return first_line(problem)[-_LONGEST_REASON:]
+def _refuse_large(path: Path, count: int) -> None:
+    """Raise `FileError` for outputs of so many bytes."""
+    if count > _LARGEST_OUTPUTS:
+        raise FileError(
+            f"{path} is not a detector of a known form: its outputs for one image have {count:,} bytes, expected were "
+            f"at most {_LARGEST_OUTPUTS:,}"
+        )

@@ -163,9 +163,10 @@ def _best(opened: Callable[[str], Encoder]) -> Encoder:
     onnx = opened("onnx")
     if importlib.util.find_spec("openvino") is None or len(engine_onnx.best_providers()) > 1:  # a GPU is faster
         return onnx
+    expected = _trial(onnx)  # first, since ONNX Runtime limits the memory of a model that asks for too much
     try:
         openvino = opened("openvino")
-        difference = float(np.abs(_trial(openvino) - _trial(onnx)).max())
+        difference = float(np.abs(_trial(openvino) - expected).max())
     except Exception as problem:  # OpenVINO raises errors of many kinds for an operation that it does not have
         _log.info("ONNX Runtime is used, since OpenVINO fails: %s", first_line(problem))
         return onnx
@@ -222,7 +223,6 @@ def _content(path: Path, sha256: str) -> bytes:
 
 
 def _torch_module(stored: StoredEncoder) -> "TrackletEncoder":
-    import safetensors
     import safetensors.torch
     import torch
 
@@ -232,11 +232,12 @@ def _torch_module(stored: StoredEncoder) -> "TrackletEncoder":
     path = stored.home / WEIGHTS
     try:
         tensors = safetensors.torch.load(stored.files[WEIGHTS])
+    except Exception as problem:  # beside its own error, the library raises others for odd types and sizes
+        raise FileError(f"{path} is damaged or not a safetensors file: {first_line(problem)}") from problem
+    try:
         _refuse_other_sizes(stored.spec, tensors)
         with torch.random.fork_rng(devices=[]):  # building the encoder must not change the caller's random state
             encoder = TrackletEncoder(stored.spec)
-    except safetensors.SafetensorError as problem:
-        raise FileError(f"{path} is damaged or not a safetensors file: {problem}") from problem
     except DataError as problem:
         raise FileError(f"{path}: {problem}") from problem
     fit_weights(encoder, tensors, path)

@@ -49,7 +49,9 @@ def load_state(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             return {name: file.get_tensor(name) for name in file.keys()}, values  # noqa: SIM118
     except FileNotFoundError:
         raise FileError(f"{path} does not exist: there is no checkpoint to resume from") from None
-    except (OSError, safetensors.SafetensorError, ValueError, KeyError) as problem:
+    except FileError:
+        raise
+    except Exception as problem:  # beside its own error, the library raises others for odd types and sizes
         raise FileError(f"{path} is damaged ({first_line(problem)}); start the run again") from None
 
 

@@ -41,8 +41,10 @@ def open_dicom(path: Path, *, expected_frames: int = 0, threads: int = 0) -> Fra
             header = pydicom.dcmread(file, stop_before_pixels=True)
             pixels_at = file.tell()
         syntax = str(header.file_meta.TransferSyntaxUID)
-    except Exception as problem:  # for a damaged file, pydicom raises errors of many kinds
-        raise _unreadable(path, problem) from None
+    except OSError as problem:
+        raise FileError(f"{path} cannot be read: {first_line(problem)}") from None
+    except Exception as problem:  # pydicom raises errors of many kinds, some with text of the header
+        raise FileError(f"{path} cannot be read as a DICOM file; it is another kind, or damaged") from problem
     if syntax in _VIDEO_SYNTAXES:
         segments = _stream_segments(path, pixels_at)
         source = VideoFile(
@@ -74,10 +76,13 @@ class DicomImages:
             self.frame_count = int(header.get("NumberOfFrames") or 1)
             self._bits = int(header.BitsStored)
             self._kind = str(header.PhotometricInterpretation)
-        except (AttributeError, TypeError, ValueError) as problem:
-            raise FileError(f"{path} is a DICOM file without images: {first_line(problem)}") from None
+            signed = header.get("PixelRepresentation") == 1
+        except Exception as problem:  # pydicom reads an element when it is used, and raises errors of many kinds
+            raise FileError(
+                f"{path} is a DICOM file without images, or damaged: its rows, columns, bits or colours cannot be read"
+            ) from problem
         refuse_large(path, self.width, self.height)
-        if not 1 <= self._bits <= 16 or self.frame_count < 1 or header.get("PixelRepresentation") == 1:
+        if not 1 <= self._bits <= 16 or self.frame_count < 1 or signed:
             raise FileError(
                 f"{path}: pixels of 1 to 16 bits without sign, and at least one frame, were expected; "
                 f"found {self._bits} bits and {self.frame_count} frames"
@@ -132,7 +137,7 @@ def _silence_pydicom() -> None:
 def _fps(header: "Dataset") -> float | None:
     """Frames per second, by the first of three elements that is a positive number."""
     for name in ("RecommendedDisplayFrameRate", "CineRate", "FrameTime"):
-        with contextlib.suppress(TypeError, ValueError):
+        with contextlib.suppress(Exception):  # pydicom reads the element here, and raises errors of many kinds
             value = float(header.get(name))
             if math.isfinite(value) and value > 0:
                 return 1000 / value if name == "FrameTime" else value  # milliseconds between frames
@@ -207,7 +212,3 @@ class _Segments(io.RawIOBase):
     def close(self) -> None:
         self._file.close()
         super().close()
-
-
-def _unreadable(path: Path, problem: BaseException) -> FileError:
-    return FileError(f"{path} cannot be read as a DICOM file ({first_line(problem)}); it is another kind, or damaged")
