@@ -11,6 +11,7 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped, unused-ignore]
 
 from polypcount.clustering import GroupingInput, OperatingPoint, group_into, run_tasks
 from polypcount.clustering.grouping import renumber
@@ -116,8 +117,10 @@ def _repeat(
             varied = {**point.parameters, point.varied: float(values[row])}
             repeated[row] = _group_at(drawn, point.model_copy(update={"parameters": varied}), polyp_range)
 
-    for _ in run_tasks(partial(repeat, draw) for draw in range(draws)):
-        pass
+    # One thread of BLAS for each of ours: more would wait for each other, and waiting takes the cores from the others.
+    with threadpool_limits(1, "blas"):
+        for _ in run_tasks(partial(repeat, draw) for draw in range(draws)):
+            pass
     return repeated
 
 
