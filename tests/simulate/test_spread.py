@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from polypcount.corpus import Boxes, Corpus, Polyp, Video
+from polypcount.simulate import TimelineSettings, simulate_scenes, simulate_timelines
 from polypcount.simulate.figures import REAL_BOXES
 from polypcount.simulate.spread import BoxSpread, box_spread
 
@@ -64,6 +65,25 @@ def test_boxes_at_an_edge() -> None:
     inside, left, below = (100.0, 50.0, 40.0, 40.0), (21.0, 50.0, 40.0, 40.0), (100.0, 79.9, 40.0, 40.0)
     spread = spread_of((0, [inside] * 40), (100, [left] * 20 + [inside] * 20), (200, [below] * 40))
     assert spread.edge == pytest.approx((0.5, 0.9))
+
+
+def test_simulated_boxes_are_as_widely_spread_as_real_ones() -> None:
+    """Every median lies within the range of the real recordings: the mean over seeds, and each seed within a tenth."""
+    seeds = [box_spread(simulate_timelines(19, seed, "study")).medians for seed in (20, 21, 22)]
+    for name, values in {key: [medians[key] for medians in seeds] for key in seeds[0]}.items():
+        real = [medians[name] for medians in REAL_BOXES.values()]
+        assert min(real) <= np.mean(values) <= max(real), name
+        assert 0.9 * min(real) <= min(values), name
+        assert max(values) <= 1.1 * max(real), name
+
+
+def test_boxes_as_drawn_are_as_widely_spread(tmp_path: Path) -> None:
+    """Around the outlines of drawn polyps, and at another size of the frame."""
+    settings = TimelineSettings(width=640, height=512, minutes=12)
+    medians = box_spread(simulate_scenes(tmp_path, 8, 23, "study", settings=settings, processes=1)).medians
+    for name in ("motion", "size", "size_between", "size_within", "aspect_within", "distance", "edge"):
+        real = [found[name] for found in REAL_BOXES.values()]
+        assert 0.9 * min(real) <= medians[name] <= 1.1 * max(real), name
 
 
 def test_nothing_to_measure() -> None:

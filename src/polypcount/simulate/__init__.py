@@ -7,7 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from polypcount.simulate.appearance import Difficulty
-from polypcount.simulate.timeline import TimelineSettings, simulate_timelines
+from polypcount.simulate.settings import TimelineSettings
+from polypcount.simulate.timeline import simulate_timelines
 
 if TYPE_CHECKING:
     from polypcount.simulate.rendering import render

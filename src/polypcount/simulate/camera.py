@@ -69,14 +69,14 @@ def develop(canvas: Canvas, view: Float32, camera: Float32, seed: int) -> NDArra
     Args:
         canvas: The light.
         view: See `layers.py`.
-        camera: float32[9]: gains of red, green and blue; share of narrow-band imaging; noise in levels; half width,
-            half height and corner of the shown octagon, in heights of the frame; contrast.
+        camera: float32[10]: gains of red, green and blue; share of narrow-band imaging; noise in levels; half width,
+            half height and corner of the shown octagon, in heights of the frame; contrast; red-out, 0 to 1.
         seed: Seed of the noise.
     """
     height, width, _ = canvas.shape
     picture = np.empty((height, width, 3), np.uint8)
     state = np.uint64(seed * 747796405 + 2891336453) & np.uint64(0xFFFFFFFF)
-    narrow = camera[3]
+    narrow, touch = camera[3], camera[9]
     for i in range(height):
         y = abs(view[1] + (i + np.float32(0.5)) * view[3])
         for j in range(width):
@@ -85,6 +85,10 @@ def develop(canvas: Canvas, view: Float32, camera: Float32, seed: int) -> NDArra
             beyond = max(max(x - camera[5], y - camera[6]), (x / camera[5] + y / camera[6] - camera[7]) * 0.5)
             shown = min(max(0.5 - beyond / view[3], 0.0), 1.0)
             r, g, b = canvas[i, j, 0], canvas[i, j, 1], canvas[i, j, 2]
+            if touch > 0:
+                r += touch * (np.float32(0.45) + np.float32(0.35) * r - r)
+                g += touch * (np.float32(0.04) + np.float32(0.12) * g - g)
+                b += touch * (np.float32(0.02) + np.float32(0.08) * b - b)
             if narrow > 0:
                 r, g, b = (
                     r + narrow * (0.12 * r + 0.80 * g - r),

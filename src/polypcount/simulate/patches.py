@@ -1,6 +1,7 @@
 """A patch: the flat image of a polyp and the tissue around it, seen by the camera from any side; and drawn polyps."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,13 @@ class Patch:
 
     levels: tuple[NDArray[np.uint8], ...]
     outline: NDArray[np.float32]
+
+    @cached_property
+    def to_disc(self) -> NDArray[np.float64]:
+        """float64[3, 3], from the patch to a polyp with the area of a disc of diameter 1 about 0, see `projection`."""
+        middle = (self.outline.min(axis=0) + self.outline.max(axis=0)) / 2
+        scale = float(np.sqrt(np.pi / 4 / max(_area(self.outline), 1e-6)))
+        return np.array([[scale, 0, -scale * middle[0]], [0, scale, -scale * middle[1]], [0, 0, 1]])
 
     def level_for(self, pixels: float) -> NDArray[np.uint8]:
         """The level to use where the whole patch is this many pixels wide."""
@@ -66,6 +74,12 @@ def _outline(inside: NDArray[np.bool_], points: int = 48) -> Float32:
         corners = corners[ConvexHull(corners).vertices]
         corners = corners[np.unique(np.linspace(0, len(corners) - 1, points).astype(int))]
     return np.asarray(corners / side - 0.5, np.float32)
+
+
+def _area(outline: Float32) -> float:
+    """Of the polygon with these corners."""
+    x, y = outline.astype(np.float64).T
+    return float(abs(x @ np.roll(y, 1) - y @ np.roll(x, 1)) / 2)
 
 
 def drawn_polyp(patient: Patient, rng: np.random.Generator) -> Patch:

@@ -48,7 +48,9 @@ def write_video(path: str | os.PathLike[str], frames: Iterable[Image], fps: floa
             whole_file(path) as unfinished,
             av.open(str(unfinished), "w", format="mp4", container_options={"movflags": "+faststart"}) as file,
         ):
-            stream = file.add_stream("libx264", rate, options={"preset": "veryfast", "crf": str(int(quality))})
+            # Looking ahead, x264 decides by what its threads happen to have finished.
+            options = {"preset": "veryfast", "crf": str(int(quality)), "x264-params": "rc-lookahead=0"}
+            stream = file.add_stream("libx264", rate, options=options)
             stream.height, stream.width = first.shape[:2]
             stream.pix_fmt = "yuv420p"
             stream.thread_type, stream.thread_count = "FRAME", _THREADS
