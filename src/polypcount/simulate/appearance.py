@@ -15,7 +15,7 @@ from polypcount.simulate.noise import Drifts, Float32
 
 Values = NDArray[np.float64]
 COPIES, ALONG = 3.0, 0.7  # copies of the wall around the lumen; length of wall for each e-fold of the distance from it
-_QUICK, _MIDDLE, _SLOW = 1.5, 12.0, 100.0  # periods of the curves of a drift, in seconds
+QUICK, MIDDLE, SLOW = 1.5, 12.0, 100.0  # periods of the curves of a drift, in seconds
 
 
 @dataclass(frozen=True)
@@ -77,13 +77,13 @@ class FrameState:
         self._difficulty = difficulty
         self._balance = 1 + 0.05 * rng.standard_normal(3)
         self._falloff, self._sharp = rng.uniform(0.8, 2.0), rng.uniform(0.35, 0.8)
-        corner = (aspect / 2 * rng.uniform(0.97, 1.02), rng.uniform(0.485, 0.51), rng.uniform(1.45, 1.8))
+        corner = (aspect / 2 * rng.uniform(0.97, 1.02), rng.uniform(0.485, 0.51), rng.uniform(1.6, 1.9))
         self._steady = (rng.uniform(1.0, 4.0), *corner, rng.uniform(0.95, 1.1))
         self._shape = (COPIES, ALONG, *rng.uniform(-1, 1, 2))
         even, slow = (0.3, 1.0, 1.0), (0.1, 0.6, 1.0)
         self._drifts = Drifts(
             seconds,
-            (_QUICK, _MIDDLE, _SLOW),
+            (QUICK, MIDDLE, SLOW),
             {
                 "exposure": (0.5, 1, 1),
                 "focus": (1, 0.8, 0.4),
@@ -161,11 +161,11 @@ class PolypState:
         self._foam_seed = int(rng.integers(2**31))
         self._lifted = first + self._life * (rng.uniform(0.5, 0.95) if rng.uniform() < 0.35 else 2)
         self._bleeds = first + self._life * (rng.uniform(0.6, 0.95) if rng.uniform() < 0.3 else 2)
-        self.tool_shape = _tool_shape(rng)
+        self.tool_shape = tool_shape(rng)
         fold = (0.35, 0.9, 1)
         self._drifts = Drifts(
             self._life,
-            (_QUICK, _MIDDLE, float(np.clip(self._life / 3, 30, 200))),
+            (QUICK, MIDDLE, float(np.clip(self._life / 3, 30, 200))),
             {
                 "dirt": (0.1, 0.5, 1),
                 **dict.fromkeys(("fold", "second fold"), fold),
@@ -241,7 +241,7 @@ class PolypState:
         angle = self._fold_angle + 0.8 * now["fold from"]
         folds = []
         # A part of the polyp stays visible: an annotator would draw no box around an invisible one.
-        for beside, name, rest, most in ((0.0, "fold", -0.3, 0.6), (2.4, "second fold", -0.6, 0.25)):
+        for beside, name, rest, most in ((0.0, "fold", -0.6, 0.6), (2.4, "second fold", -0.9, 0.25)):
             cover = np.clip(rest + 0.55 * strength * now[name], -1, most) if strength > 0 else np.full(n, -1.0)
             folds.append(np.column_stack([angle + beside, cover, np.full(n, self._fold_wall + beside)]))
         return np.stack(folds, axis=1)
@@ -256,8 +256,8 @@ def on_wall(x: float, y: float, place: Float32) -> tuple[float, float]:
     return float(around), float(place[5]) * 0.5 * float(np.log(square)) + float(place[3])
 
 
-def _tool_shape(rng: np.random.Generator) -> Float32:
-    """float32[9]: direction (cosine, sine), half width, colour, rings, loop, its flatness; see `layers.paint_tool`."""
+def tool_shape(rng: np.random.Generator) -> Float32:
+    """A random instrument, float32[9]: the last nine values of `layers.paint_tool`."""
     colours = ((0.90, 0.90, 0.92), (0.55, 0.70, 0.85), (0.35, 0.35, 0.38), (0.85, 0.80, 0.55))
     colour = colours[int(rng.integers(len(colours)))]
     angle = rng.uniform(0.2, 1.4)

@@ -5,23 +5,32 @@ from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from polypcount.corpus import Boxes
 from polypcount.simulate.appearance import Difficulty, FrameLooks, FrameState, PolypLooks, PolypState
 from polypcount.simulate.camera import blur, develop
-from polypcount.simulate.layers import Canvas, paint_bubbles, paint_fold, paint_patch, paint_tool, paint_wall
+from polypcount.simulate.layers import (
+    Canvas,
+    Texture,
+    paint_bubbles,
+    paint_fold,
+    paint_liquid,
+    paint_patch,
+    paint_tool,
+    paint_wall,
+)
 from polypcount.simulate.mucosa import Patient, draw_wall
 from polypcount.simulate.noise import Float32, layered_noise
 from polypcount.simulate.patches import Patch
 from polypcount.simulate.paths import Visit
 from polypcount.simulate.projection import Values, outline_boxes, seen_from
+from polypcount.simulate.surroundings import Surroundings, Views
 from polypcount.simulate.timeline import Timeline, visited_boxes
 from polypcount.video.frames import Image
 
 Region = tuple[float, float, float, float]
 PatchMaker = Callable[[Patient, np.random.Generator], Patch]
-_MARGIN = 6  # pixels drawn around a part, for the blur at its edge
+_MARGIN = (4, 24)  # fewest and most pixels drawn around a part, for the blur at its edge
 _MOST_TILT = 1.2  # radians
 _SHUTTER = 0.4  # share of the time between frames for which the shutter is open
 _RED_BLUR, _RUSH_BLUR, _RUSH_STREAK = 9 / 512, 6 / 512, 40 / 512  # of a veil of 1, in heights of the frame
@@ -51,6 +60,7 @@ class Scene:
         rng = self._rng(0)
         self._patient = Patient.random(rng)
         self._frame_state = FrameState(seconds, self.width / self.height, difficulty, rng)
+        self._surroundings = Surroundings(seconds, difficulty, self._rng(4))
         self._noise = layered_noise(256, (0.08, 0.03, 0.012), rng)
         self._polyp_states: dict[int, PolypState] = {}
         for polyp in sorted({visit.polyp for visit in self._visits}):
@@ -79,19 +89,19 @@ class Scene:
         left, top, right, bottom = region or (0, 0, self.width, self.height)
         width, height = size or (round(right - left), round(bottom - top))
         step = np.array([(right - left) / width, (bottom - top) / height]) / self.height
-        corner = np.array([left - self.width / 2, top - self.height / 2]) / self.height - _MARGIN * step
-        view = np.array([*corner, *step], np.float32)
-        canvas = np.empty((height + 2 * _MARGIN, width + 2 * _MARGIN, 3), np.float32)
         common = self._frame_state.at(np.array([frame / self._fps]))
         visits = [self._visits[k] for k in np.flatnonzero((self._starts <= frame) & (frame < self._stops))]
+        sigma, *streak = (self._blur(common, visits, frame) / [step.mean(), *step]).tolist()  # in pixels
+        margin = int(np.clip(2 * sigma + np.hypot(*streak) / 2, *_MARGIN))
+        corner = np.array([left - self.width / 2, top - self.height / 2]) / self.height - margin * step
+        view = np.array([*corner, *step], np.float32)
+        canvas = np.empty((3, height + 2 * margin, width + 2 * margin), np.float32)
         self._paint(canvas, view, frame, common, visits)
-        sigma, streak_x, streak_y = self._blur(common, visits, frame)
-        canvas = blur(canvas, float(sigma / step.mean()), float(streak_x / step[0]), float(streak_y / step[1]))
         camera = common.camera[0]
         camera[4] /= max(1.0, float(step.mean()) * self.height)  # noise averages out where pixels are combined
         camera[9] = max([camera[9], *(visit.veil[frame - visit.start, 1] for visit in visits)])
-        image = develop(canvas, view, camera, frame)
-        return np.ascontiguousarray(image[_MARGIN:-_MARGIN, _MARGIN:-_MARGIN])
+        image = develop(blur(canvas, sigma, *streak), view, camera, frame)
+        return np.ascontiguousarray(image[margin:-margin, margin:-margin])
 
     def _blur(self, common: FrameLooks, visits: Sequence[Visit], frame: int) -> Values:
         """Out of focus, and streaks along x and y, in heights of the frame."""
@@ -108,16 +118,21 @@ class Scene:
 
     def _paint(self, canvas: Canvas, view: Float32, frame: int, common: FrameLooks, visits: Sequence[Visit]) -> None:
         now, light, place = frame / self._fps, common.light[0], common.wall[0]
+        views = self._surroundings.at(np.array([now]))
         there = [visit for visit in visits if visit.there[frame - visit.start]]
-        if not there:
-            paint_wall(canvas, view, self._walls(-1), place, light)
-            return
-        wall = self._walls(there[0].polyp)
+        wall = self._walls(there[0].polyp if there else -1)
         states = [self._polyp_states[visit.polyp] for visit in there]
         poses = [visit.pose[frame - visit.start] for visit in there]
         looks = [state.at(np.array([now])) for state in states]
-        states[0].pin_wall(place, poses[0])
+        if there:
+            states[0].pin_wall(place, poses[0])
         paint_wall(canvas, view, wall, place, light)
+        down, edge, murky = views.liquid[0]
+        if murky > 0:
+            liquid = [np.cos(down), np.sin(down), edge, now % 100 / 5, murky, *self._surroundings.colour]
+            paint_liquid(canvas, view, self._noise, np.array(liquid, np.float32), light)
+        if not there:
+            self._paint_surroundings(canvas, view, views, now, wall, light)
         half = np.array([self.width / self.height, 1.0]) / 2
         for visit, look, pose in zip(there, looks, poses, strict=True):
             # What an annotator does not see is not drawn; but a polyp leaves the view and does not vanish.
@@ -127,6 +142,21 @@ class Scene:
         for visit, state, look, pose in zip(there, states, looks, poses, strict=True):
             veil = float(visit.veil[frame - visit.start, 0])
             self._paint_fronts(canvas, view, state, look, now, pose, veil, wall, light)
+
+    def _paint_surroundings(
+        self, canvas: Canvas, view: Float32, views: Views, now: float, wall: Texture, light: Float32
+    ) -> None:
+        """Folds, an instrument, foam and a jet, where no polyp is."""
+        for (angle, edge, thick), place in zip(views.folds[0], self._surroundings.fold_places, strict=True):
+            if edge < 1:
+                fold = [np.cos(angle), np.sin(angle), edge, 0.03, place, 0.03, 1.05, place, thick]
+                paint_fold(canvas, view, wall, self._noise, np.array(fold, np.float32), light)
+        bubbles = self._surroundings.bubbles(now, views)
+        if len(bubbles):
+            paint_bubbles(canvas, view, bubbles, light)
+        there, x, y = views.tool[0]
+        if there > 0:
+            _paint_tool(canvas, view, self._surroundings.tool_shape, x, y, there, light)
 
     def _paint_polyp(
         self, canvas: Canvas, view: Float32, polyp: int, look: PolypLooks, pose: Values, away: float, light: Float32
@@ -138,14 +168,14 @@ class Scene:
         corners = np.array([[-0.5, -0.5, 1], [0.5, -0.5, 1], [0.5, 0.5, 1], [-0.5, 0.5, 1]]) @ matrix.T
         corners = (corners[:, :2] / corners[:, 2:] - view[:2]) / view[2:]
         low, high = np.floor(corners.min(axis=0)).astype(int), np.ceil(corners.max(axis=0)).astype(int)
-        (left, top), (right, bottom) = np.maximum(low, 0), np.minimum(high, canvas.shape[1::-1])
+        (left, top), (right, bottom) = np.maximum(low, 0), np.minimum(high, canvas.shape[:0:-1])
         if left >= right or top >= bottom:
             return
         part = view.copy()
         part[:2] += np.array([left, top], np.float32) * view[2:]
         level = patch.level_for(float(np.sqrt(np.prod((high - low).astype(float)))))
         inverse = np.linalg.inv(matrix).astype(np.float32)
-        paint_patch(canvas[top:bottom, left:right], part, level, inverse, light, self._noise, surface)
+        paint_patch(canvas[:, top:bottom, left:right], part, level, inverse, light, self._noise, surface)
 
     def _paint_fronts(
         self,
@@ -156,27 +186,25 @@ class Scene:
         now: float,
         pose: Values,
         veil: float,
-        wall: NDArray[np.uint8],
+        wall: Texture,
         light: Float32,
     ) -> None:
-        """Bubbles, an instrument and folds, in front of a polyp; veil: how far a fold hides it, beyond its own way."""
+        """Folds, bubbles and an instrument, in front of a polyp; veil: how far a fold hides it, beyond its own way."""
         x, y, size = pose[:3].tolist()
+        for number, (angle, cover, place) in enumerate(look.folds[0]):
+            covers = cover + veil * (1.2 - cover) if number == 0 and veil > 0 else cover
+            if covers > -0.6:
+                along, across = np.cos(angle), np.sin(angle)
+                edge = x * along + y * across + (0.5 - covers) * size
+                fold = [along, across, edge, 0.03, place, 0.02 + 0.03 * size, 1.05, place, 0.12 + size]
+                paint_fold(canvas, view, wall, self._noise, np.array(fold, np.float32), light)
         bubbles = state.bubbles(now, float(look.foam[0]))
         if len(bubbles):
             placed = bubbles * np.array([size, size, size, 1], np.float32) + np.array([x, y, 0, 0], np.float32)
             paint_bubbles(canvas, view, placed, light)
         there, tip_x, tip_y = look.tool[0]
         if there > 0:
-            shape = state.tool_shape
-            tip = np.array([x + tip_x * size, y + tip_y * size]) + 0.5 * np.exp(-4 * there) * shape[:2]  # it slides in
-            paint_tool(canvas, view, np.concatenate([tip, shape]).astype(np.float32), light)
-        for number, (angle, cover, place) in enumerate(look.folds[0]):
-            covers = cover + veil * (1.2 - cover) if number == 0 and veil > 0 else cover
-            if covers > -0.6:
-                along, across = np.cos(angle), np.sin(angle)
-                edge = x * along + y * across + (0.5 - covers) * size
-                fold = [along, across, edge, 0.03, place, 0.02 + 0.03 * size, 1.05, place]
-                paint_fold(canvas, view, wall, self._noise, np.array(fold, np.float32), light)
+            _paint_tool(canvas, view, state.tool_shape, x + tip_x * size, y + tip_y * size, there, light)
 
     def _shape(self, polyp: int) -> Callable[[Values], Values]:
         """The function that gives boxes around a polyp as it is drawn."""
@@ -190,11 +218,19 @@ class Scene:
     def _make_patch(self, polyp: int) -> Patch:
         return self._makers[polyp](self._patient, self._rng(2, polyp))
 
-    def _make_wall(self, polyp: int) -> NDArray[np.uint8]:
+    def _make_wall(self, polyp: int) -> Texture:
         return draw_wall(self._patient, self._rng(3, polyp + 1))
 
     def _rng(self, *key: int) -> np.random.Generator:
         return np.random.default_rng([*self._seed, *key])
+
+
+def _paint_tool(
+    canvas: Canvas, view: Float32, shape: Float32, x: float, y: float, there: float, light: Float32
+) -> None:
+    """An instrument with its tip at x and y; it slides in as `there` rises from 0."""
+    tip = np.array([x, y]) + 0.5 * np.exp(-4 * there) * shape[:2]
+    paint_tool(canvas, view, np.concatenate([tip, shape]).astype(np.float32), light)
 
 
 def _as_hard(visit: Visit, difficulty: Difficulty) -> Visit:
@@ -214,5 +250,5 @@ def _brightness(pose: Values, away: float) -> float:
         pose: See `projection`.
         away: Its distance from the lumen, in heights of the frame.
     """
-    deep = away**2 / (away**2 + 0.09)
+    deep = 1.2 * away**2 / (away**2 + 0.16)  # see `layers.paint_wall`
     return float(deep * np.sqrt(np.cos(np.linalg.norm(pose[4:]))) * (0.85 + 0.7 * min(pose[2], 0.8)))

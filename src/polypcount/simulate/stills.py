@@ -38,6 +38,7 @@ _STILLS_A_TASK = 50
 _ALIKE = 0.75  # how far the colour is moved towards that of the patient
 _LARGEST_HIGHLIGHT = 0.02 * SIDE**2
 _LEAST_SHOWN = 0.2  # share of the polyp that must be visible
+_RIM = SIDE / 20  # slow changes of colour around a polyp are those over more pixels
 _EVENED = 0.7  # how much of the still's own light is removed
 
 
@@ -123,8 +124,20 @@ def still_polyp(image: Path, mask: Path, patient: Patient) -> Patch:
     gain = (np.square(patient.colour) / np.maximum(mean, 1e-3)) ** np.float32(_ALIKE)
     # Gains that differ much between colours would make it green or blue.
     light = light * np.clip(gain, gain.mean() * 0.8, gain.mean() * 1.25).clip(0.5, 1.8)
-    colour = np.sqrt(np.clip(light, 0, 1))
+    colour = np.sqrt(np.clip(_run_out(light, usable, marked, patient), 0, 1))
     return make_patch(colour, _opacity(usable, polyp), _height(marked, colour), polyp)
+
+
+def _run_out(light: Float32, usable: NDArray[np.bool_], marked: NDArray[np.bool_], patient: Patient) -> Float32:
+    """Move slow changes of colour towards the patient's wall, more and more away from the polyp.
+
+    So no rim in other colours shows where the still ends and the drawn wall begins.
+    """
+    weight = ndimage.gaussian_filter(usable.astype(np.float32), _RIM) + np.float32(1e-3)
+    slow = np.dstack([ndimage.gaussian_filter(light[..., c] * usable, _RIM) / weight for c in range(3)])
+    away = np.clip(ndimage.distance_transform_edt(~marked) / (0.16 * SIDE), 0, 1)[..., None]
+    gain = np.square(patient.colour) * np.float32(0.8) / np.maximum(slow, 0.02)
+    return np.asarray(light * np.clip(gain, 0.25, 4) ** away, np.float32)
 
 
 def _cut_out(image: Path, mask: Path) -> tuple[Float32, NDArray[np.bool_], NDArray[np.bool_]]:
