@@ -320,7 +320,7 @@ def paint_liquid(canvas: Canvas, view: Float32, noise: Float32, liquid: Float32,
             deep = min(inside * _f(4), _1)
             cover = liquid[4] * (_f(0.35) + _f(0.65) * deep) * min(inside * _f(60), _1)
             tone = light[0] * (_f(0.9) + _f(0.05) * wave) / (_1 + light[1] * (x * x + y * y))
-            ripple = max(_HALF * (wave - ahead) - _f(0.55), _0) * light[0]
+            ripple = max(_HALF * (wave - ahead) - _f(0.8), _0) * _HALF * light[0]
             rim = max(_1 - abs(inside - _f(0.008)) * _f(140), _0) * _f(0.12) * light[0]
             for c in range(3):
                 behind = canvas[c, i, j]

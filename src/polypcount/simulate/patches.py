@@ -100,16 +100,16 @@ def drawn_polyp(patient: Patient, rng: np.random.Generator) -> Patch:
     inside = 1 - np.hypot(x, y / np.float32(stretch)) / radius
     polyp = np.clip(inside * 14 + 0.5, 0, 1)
     # It rises gently from the wall; a sharp edge would be a dark line.
-    dome = np.sin(np.pi / 2 * np.clip(inside, 0, 1) ** np.float32(rng.uniform(0.6, 1.0))) ** 2
+    dome = np.sin(np.pi / 2 * np.clip(inside, 0, 1) ** np.float32(rng.uniform(0.5, 0.85))) ** 2
     bumps = layered_noise(SIDE, (rng.uniform(0.04, 0.12), 0.03), rng)
-    height = dome * np.float32(rng.uniform(0.08, 0.2)) * (1 + np.float32(rng.uniform(0.01, 0.06)) * bumps)
-    toned = patient.colour * np.float32(rng.uniform(0.85, 1.15))
+    height = dome * np.float32(rng.uniform(0.12, 0.26)) * (1 + np.float32(rng.uniform(0.01, 0.06)) * bumps)
+    toned = patient.colour * np.float32(rng.uniform(0.85, 1.2))
     tint = _RED if rng.uniform() < 0.7 else _PALE
-    colour = toned + (tint - toned) * np.float32(rng.uniform(0.1, 0.5))
+    colour = toned + (tint - toned) * np.float32(rng.uniform(0.25, 0.65))
     colour = colour * (1 + np.float32(0.06) * layered_noise(SIDE, (0.1, 0.04, 0.015), rng)[..., None])
     colour = _patterned(colour, rng)
     # Its foot is redder or paler than the wall.
-    rim = np.exp(-((inside / 0.12) ** 2))[..., None] * np.float32(rng.uniform(0.02, 0.18))
+    rim = np.exp(-((inside / 0.12) ** 2))[..., None] * np.float32(rng.uniform(0.05, 0.25))
     colour = colour * (1 - rim) + rim * (_DARK if rng.uniform() < 0.6 else _PALE)
     opacity = np.clip((inside + np.float32(0.14)) * 6, 0, 1)
     return make_patch(colour, opacity, height.astype(np.float32), polyp)

@@ -193,9 +193,10 @@ class Scene:
         x, y, size = pose[:3].tolist()
         for number, (angle, cover, place) in enumerate(look.folds[0]):
             covers = cover + veil * (1.2 - cover) if number == 0 and veil > 0 else cover
-            if covers > -0.6:
+            if covers > -1:
                 along, across = np.cos(angle), np.sin(angle)
-                edge = x * along + y * across + (0.5 - covers) * size
+                # It comes from beyond the frame, however small the polyp is.
+                edge = x * along + y * across + 0.5 * size - covers * (size if covers > 0 else 1.2)
                 fold = [along, across, edge, 0.03, place, 0.02 + 0.03 * size, 1.05, place, 0.12 + size]
                 paint_fold(canvas, view, wall, self._noise, np.array(fold, np.float32), light)
         bubbles = state.bubbles(now, float(look.foam[0]))

@@ -66,7 +66,7 @@ class Surroundings:
         none = np.full(len(seconds), -1.0)
         level = now["liquid"] - 0.5
         murky = self._murky * np.clip(3 * level, 0, 1) * min(difficulty.dirt, 1.5)
-        down = np.pi / 2 + 0.6 * now["down"]
+        down = np.pi / 2 + 0.3 * now["down"]
         edges = []
         for beside, name in ((0.0, "fold"), (2.5, "second fold")):
             distance = 0.85 - 0.35 * now[name] if difficulty.occlusion > 0 else np.full(len(seconds), 2.0)
