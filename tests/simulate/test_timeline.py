@@ -45,7 +45,7 @@ def test_the_figures_are_those_of_the_published_tables() -> None:
 
 
 def test_the_parts_are_those_of_the_published_split() -> None:
-    for part, videos, polyps in (("all", 60, 132), ("train", 27, 85), ("study", 19, 47)):
+    for part, videos, polyps in (("all", 60, 132), ("train", 27, 85), ("study", 19, 47), ("none", 14, 0)):
         chosen = procedures_like(part)  # type: ignore[arg-type]
         assert (len(chosen), sum(procedure.polyps for procedure in chosen)) == (videos, polyps)
 
@@ -159,5 +159,5 @@ def test_progress_is_told_and_nonsense_refused() -> None:
         simulate_timelines(-1, seed=1)
     with pytest.raises(DataError, match="the seed must be at least 0"):
         simulate_timelines(1, seed=-1)
-    with pytest.raises(DataError, match="like must be one of all, train, study"):
+    with pytest.raises(DataError, match="like must be one of all, train, study, none"):
         simulate_timelines(1, seed=1, like="some")  # type: ignore[arg-type]

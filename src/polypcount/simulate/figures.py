@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, get_args
 
 from polypcount.errors import DataError
 
-SplitPart = Literal["all", "train", "study"]
+SplitPart = Literal["all", "train", "study", "none"]
 
 
 class RealColonProcedure(NamedTuple):
@@ -23,12 +23,15 @@ class RealColonProcedure(NamedTuple):
 
 
 def procedures_like(part: SplitPart) -> tuple[RealColonProcedure, ...]:
-    """All 60 procedures, or a part of the published split, which has only procedures with polyps.
+    """All 60 procedures, a part of the published split, which has only procedures with polyps, or those without any.
 
-    "train" is 001-008 of each study (27 procedures, 85 polyps), "study" the others (19 procedures, 47 polyps).
+    "train" is 001-008 of each study (27 procedures, 85 polyps), "study" the others (19 procedures, 47 polyps), and
+    "none" the 14 procedures without a polyp.
     """
     if part not in get_args(SplitPart):
         raise DataError(f"like must be one of {', '.join(get_args(SplitPart))}, found {part!r}")
+    if part == "none":
+        return tuple(p for p in REAL_COLON if not p.polyps)
     return tuple(p for p in REAL_COLON if part == "all" or (p.polyps and (int(p.name[-3:]) <= 8) == (part == "train")))
 
 
