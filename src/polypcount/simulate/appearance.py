@@ -105,7 +105,7 @@ class FrameState:
         lamp = 0.12 * (0.3 + 0.7 * light)
         # Now and then the light is far too strong, or the lens comes so near to the wall that all is red.
         glare = 0.9 * light * np.maximum(now["glare"] - 1.7, 0)
-        touch = np.clip(1.3 * min(light, 1.5) * (now["touch"] - 1.9), 0, 0.75)
+        touch = np.clip(1.3 * min(light, 1.5) * (now["touch"] - 2.1), 0, 0.75)
         exposure = 1.25 * np.exp(0.22 * light * now["exposure"]) * (1 + glare)
         lights = [exposure, np.full(n, self._falloff), 0.3 * light * now["lean x"], 0.3 * light * now["lean y"]]
         gains = [
@@ -117,8 +117,8 @@ class FrameState:
         )
         forward = 0.9 * now["forward"] + 0.02 * seconds
         walls = [0.4 * now["lumen x"], 0.4 * now["lumen y"], 0.25 * now["turn"], forward]
-        sigma = self._sharp + 2.2 * self._difficulty.blur * np.maximum(now["focus"] - 0.4, 0)
-        fast = 9 * self._difficulty.blur * np.maximum(now["shake"] - 0.5, 0)
+        sigma = self._sharp + 1.5 * self._difficulty.blur * np.maximum(now["focus"] - 0.4, 0)
+        fast = 5 * self._difficulty.blur * np.maximum(now["shake"] - 0.5, 0)
         return FrameLooks(
             light=np.column_stack([*lights, lamp * now["lamp x"], lamp * now["lamp y"]]).astype(np.float32),
             wall=np.column_stack([*walls, *(np.full(n, value) for value in self._shape)]).astype(np.float32),
@@ -225,7 +225,7 @@ class PolypState:
         # After washing it gets dirty again over half a minute.
         soil = self._soiled + 0.6 * dirt - 0.9 * np.exp(-since / 30)
         threshold = (
-            2.6 - self._difficulty.dirt * 1.1 * np.clip(soil + 0.6, 0, 2.0)
+            2.6 - self._difficulty.dirt * 0.85 * np.clip(soil + 0.6, 0, 2.0)
             if self._difficulty.dirt > 0
             else 9 + 0 * soil
         )
@@ -241,7 +241,7 @@ class PolypState:
         angle = self._fold_angle + 0.8 * now["fold from"]
         folds = []
         # A part of the polyp stays visible: an annotator would draw no box around an invisible one.
-        for beside, name, rest, most in ((0.0, "fold", -0.6, 0.6), (2.4, "second fold", -0.9, 0.25)):
+        for beside, name, rest, most in ((0.0, "fold", -0.7, 0.5), (2.4, "second fold", -1.0, 0.25)):
             cover = np.clip(rest + 0.55 * strength * now[name], -1, most) if strength > 0 else np.full(n, -1.0)
             folds.append(np.column_stack([angle + beside, cover, np.full(n, self._fold_wall + beside)]))
         return np.stack(folds, axis=1)
