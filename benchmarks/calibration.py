@@ -3,7 +3,9 @@
 Aimed at: no clustering FR 20 with a spread of 20; threshold FR 8 to 12; affinity propagation 2.5 to 4.5; mean pair AUC
 0.75 to 0.8. Also: time alone, and how much more alike tracklets of a polyp are that are near in time.
 
-Run: .venv/bin/python benchmarks/calibration.py [--stills KVASIR_SEG] [--renders 3]
+Difficulty is set on renders 50 and above, which no table uses.
+
+Run: .venv/bin/python benchmarks/calibration.py [--stills KVASIR_SEG] [--renders 3] [--first 0]
 """
 
 import argparse
@@ -67,11 +69,12 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--stills", type=Path)
     parser.add_argument("--renders", type=int, default=3)
+    parser.add_argument("--first", type=int, default=0, help="number of the first render")
     given = parser.parse_args()
     rows: list[list[float]] = []
     with tempfile.TemporaryDirectory() as place:
         encoder = frozen_features(Path(place) / "encoder")
-        for render in range(given.renders):
+        for render in range(given.first, given.first + given.renders):
             _, study = write_benchmark(Path(place) / str(render), render=render, stills=given.stills, identities=1)
             tracklets = link_tracklets(study.boxes)
             found = pc.embed(study, tracklets, encoder, min_frames=30, cache=Path(place) / "features")

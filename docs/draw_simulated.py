@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageDraw
 
 import polypcount as pc
 from polypcount.simulate import TimelineSettings, simulate_scenes
@@ -20,7 +20,8 @@ TARGET = Path(__file__).parent / "images" / "simulated-frames.png"
 
 
 def main() -> None:
-    """Draw the middle frame of the longest tracklet of each procedure."""
+    """Draw a frame of each procedure, drawn at random among those that show a polyp for a second, with its boxes."""
+    rng = np.random.default_rng(SEED)
     sheet = Image.new("RGB", (COLUMNS * (WIDTH + GAP) - GAP, ROWS * (HEIGHT + GAP) - GAP), "white")
     with tempfile.TemporaryDirectory() as folder:
         settings = TimelineSettings(width=640, height=512)
@@ -28,10 +29,15 @@ def main() -> None:
         tracklets = pc.link_tracklets(corpus.boxes)
         for row, video in enumerate(corpus.videos):
             mine = np.flatnonzero(tracklets.video == row)
-            longest = mine[np.argmax(tracklets.box_count[mine])]
-            middle = int(tracklets.start_frame[longest] + tracklets.stop_frame[longest]) // 2
-            ((_, picture),) = open_video(video).frames([middle])
+            boxes = np.concatenate([tracklets.rows(k) for k in mine[tracklets.box_count[mine] >= 30]])
+            frame = int(rng.choice(corpus.boxes.frame[boxes]))
+            ((_, picture),) = open_video(video).frames([frame])
             small = Image.fromarray(picture).resize((WIDTH, HEIGHT), Image.Resampling.LANCZOS)
+            shown = (corpus.boxes.video == row) & (corpus.boxes.frame == frame)
+            for box in corpus.boxes.xyxy[shown] * WIDTH / picture.shape[1]:
+                ImageDraw.Draw(small).rectangle(
+                    tuple(np.minimum(box, [WIDTH, HEIGHT] * 2) - [0, 0, 1, 1]), outline="lime"
+                )
             sheet.paste(small, (row % COLUMNS * (WIDTH + GAP), row // COLUMNS * (HEIGHT + GAP)))
     with whole_file(TARGET) as unfinished:
         sheet.quantize(COLOURS, dither=Image.Dither.NONE).save(unfinished, "PNG", optimize=True)

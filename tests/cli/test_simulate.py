@@ -80,13 +80,34 @@ def test_scenes_and_difficulty(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert difference(*pictures) > 5
 
 
+def test_a_recording_without_a_polyp(polypcount: Run, tmp_path: Path) -> None:
+    options = ("--procedures", 1, "--size", "96x64", "--minutes", "0.2", "--like", "none", "--as", "scenes")
+    done = polypcount("simulate", tmp_path / "sim", *options)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "1 simulated, 0 polyps, 0 boxes" in done.stdout
+    (video,) = Corpus.load(tmp_path / "sim").videos
+    assert video.id == "sim-none-0-000"
+    assert next(iter(open_video(video).frames([5])))[1].std() > 5
+
+
+def test_boxes_of_a_detector(polypcount: Run, tmp_path: Path) -> None:
+    options = ("--procedures", 2, "--minutes", 1, "--like", "study", "--timelines-only")
+    for kind in ("truth", "detector"):
+        assert polypcount("simulate", tmp_path / kind, *options, "--boxes-like", kind).returncode == 0
+    truth, found = (Corpus.load(tmp_path / kind) for kind in ("truth", "detector"))
+    assert found.polyps == truth.polyps
+    assert (found.boxes.polyp == -1).all()
+    assert 0.75 < (found.boxes.score >= 0.5).sum() / len(truth.boxes) < 1.1
+    assert polypcount("check", tmp_path / "detector").returncode == 0
+
+
 def test_polyps_from_stills(tmp_path: Path) -> None:
     stills = write_stills(tmp_path / "stills", 4)
-    run(tmp_path / "sim", stills=stills, form=PixelFiles.SCENES)
+    run(tmp_path / "sim", stills=[stills], form=PixelFiles.SCENES)
     scene = next((tmp_path / "sim" / "pixels").iterdir()).read_text()
     assert str(stills / "images") in scene
     with pytest.raises(DataError, match="47 polyps, and there are 4 stills"):
-        run(tmp_path / "sim", 19, stills=stills, form=PixelFiles.SCENES, force=True)
+        run(tmp_path / "sim", 19, stills=[stills], form=PixelFiles.SCENES, force=True)
 
 
 @pytest.mark.parametrize(
@@ -94,8 +115,8 @@ def test_polyps_from_stills(tmp_path: Path) -> None:
     [
         ({"size": "97x64"}, "even width and height, found 97x64"),
         ({"size": "32x32"}, "width must be from 64"),
-        ({"stills": Path("nowhere")}, "nowhere cannot be "),
-        ({"timelines_only": True, "stills": Path("nowhere")}, "--timelines-only"),
+        ({"stills": [Path("nowhere")]}, "nowhere cannot be "),
+        ({"timelines_only": True, "stills": [Path("nowhere")]}, "--timelines-only"),
     ],
 )
 def test_bad_input_is_refused_and_nothing_is_written(tmp_path: Path, options: dict[str, object], message: str) -> None:

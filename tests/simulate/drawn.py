@@ -12,9 +12,10 @@ from polypcount.corpus import Boxes, Corpus, Polyp, Video
 from polypcount.simulate import Difficulty, TimelineSettings
 from polypcount.simulate.mucosa import Patient
 from polypcount.simulate.patches import Patch, drawn_polyp
+from polypcount.simulate.paths import Visit
 from polypcount.simulate.scene import Scene
 from polypcount.simulate.scene_file import SceneFile
-from polypcount.simulate.timeline import simulate_timeline
+from polypcount.simulate.timeline import Timeline, simulate_timeline
 
 Picture = NDArray[np.uint8]
 Box = tuple[float, float, float, float]
@@ -24,8 +25,8 @@ SHORT = TimelineSettings(width=WIDTH, height=HEIGHT, minutes=0.2)
 STILL_WIDTH, STILL_HEIGHT = 200, 160
 
 
-def timeline(seen: Mapping[int, Mapping[int, Box]], frame_count: int = 100) -> Corpus:
-    """One video in which polyp p is at `seen[frame][p]`."""
+def timeline(seen: Mapping[int, Mapping[int, Box]], frame_count: int = 100) -> Timeline:
+    """One video in which polyp p, seen from the front, is at `seen[frame][p]`; nothing comes before it."""
     rows = [(frame, polyp, box) for frame in sorted(seen) for polyp, box in seen[frame].items()]
     boxes = Boxes(
         np.zeros(len(rows), np.int32),
@@ -34,16 +35,26 @@ def timeline(seen: Mapping[int, Mapping[int, Box]], frame_count: int = 100) -> C
         polyp=[polyp for _, polyp, _ in rows],
     )
     count = 1 + max((polyp for _, polyp, _ in rows), default=-1)
+    visits = []
+    for polyp in range(count):
+        pose = np.tile([0.0, 0.0, 0.1, 0.0, 0.0, 0.0], (frame_count, 1))
+        shown = np.zeros(frame_count, bool)
+        for frame, owner, (left, top, right, bottom) in rows:
+            if owner == polyp:
+                middle = np.array([left + right - WIDTH, top + bottom - HEIGHT]) / 2 / HEIGHT
+                pose[frame, :3] = *middle, np.sqrt((right - left) * (bottom - top)) / HEIGHT
+                shown[frame] = True
+        visits.append(Visit(polyp, 0, pose, shown, np.zeros((frame_count, 3)), np.ones(frame_count, bool)))
     video = Video("v", frame_count, FPS, WIDTH, HEIGHT)
-    return Corpus((video,), boxes, tuple(Polyp(f"p{k}", "v") for k in range(count)))
+    return Timeline(Corpus((video,), boxes, tuple(Polyp(f"p{k}", "v") for k in range(count))), tuple(visits))
 
 
 def scene_of(
-    line: Corpus, difficulty: Difficulty = CLEAN, seed: int = 1, changed: Mapping[int, str] | None = None
+    line: Timeline, difficulty: Difficulty = CLEAN, seed: int = 1, changed: Mapping[int, str] | None = None
 ) -> Scene:
     """The scene of a timeline, with drawn polyps; changed: polyps that are drawn "bare" or "unseen"."""
     kinds = {"": drawn_polyp, "bare": bare, "unseen": unseen}
-    makers = [kinds[(changed or {}).get(k, "")] for k in range(len(line.polyps))]
+    makers = [kinds[(changed or {}).get(k, "")] for k in range(len(line.corpus.polyps))]
     return Scene(line, makers, difficulty, [seed])
 
 
@@ -70,7 +81,7 @@ def procedure(
     seed: int, index: int = 0, difficulty: Difficulty | None = None, settings: TimelineSettings = SHORT
 ) -> SceneFile:
     """A simulated procedure with drawn polyps."""
-    stills = (None,) * len(simulate_timeline(seed, index, "study", settings).polyps)
+    stills = (None,) * len(simulate_timeline(seed, index, "study", settings).corpus.polyps)
     looks = difficulty or Difficulty()
     return SceneFile(seed=seed, index=index, like="study", settings=settings, looks=looks, stills=stills)
 

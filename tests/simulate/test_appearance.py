@@ -21,13 +21,9 @@ TIMES = np.arange(0, 600, 0.5)
 
 
 def told_apart(look: PolypLooks) -> NDArray[np.float64]:
-    """float64[n, k]: turn, tilt, dirt, blood, injection, folds, instrument and foam at n times, on similar scales."""
-    turn = look.view[:, :1]
+    """float64[n, k]: dirt, blood, injection, folds, instrument and foam at n times, on similar scales."""
     return np.hstack(
         [
-            np.sin(turn),
-            np.cos(turn),
-            2 * look.view[:, 1:],
             look.surface[:, [3, 8, 9]],
             look.folds[:, :, 1],
             np.maximum(look.tool[:, :1], 0),
@@ -57,7 +53,7 @@ def test_states_of_tracklets_near_in_time_are_more_alike() -> None:
             drawn.append(alike_when_near(times, vectors))
             shuffled.append(alike_when_near(times, vectors[rng.permutation(len(times))]))
     assert len(drawn) > 20
-    assert np.mean(drawn) > 0.5, "measured: 0.66 with a standard error of 0.03"
+    assert np.mean(drawn) > 0.35, "measured: 0.49 with a standard error of 0.04"
     assert np.mean(np.array(drawn) > 0) > 0.9
     assert abs(np.mean(shuffled)) < 0.1
 
@@ -86,7 +82,7 @@ def test_pixels_of_tracklets_near_in_time_are_more_alike() -> None:
             drawn.append(alike_when_near(times, crops_mean))
             shuffled.append(alike_when_near(times, crops_mean[rng.permutation(len(mine))]))
     assert len(drawn) >= 4
-    assert np.mean(drawn) > 0.2, "measured over 17 polyps: 0.40 with a standard error of 0.04"
+    assert np.mean(drawn) > 0.2, "measured over these 4 polyps: 0.35 with a standard error of 0.06"
     assert np.mean(drawn) > np.mean(shuffled) + 0.2
 
 
@@ -94,15 +90,13 @@ def test_without_difficulties_nothing_comes_before_the_polyp() -> None:
     for seed in range(20):
         state = PolypState(0, 600, CLEAN, np.random.default_rng(seed))
         look = state.at(TIMES)
-        assert np.ptp(look.view[:, 0]) == 0, "it does not turn"
-        assert (look.view[:, 1:] == 0).all()
         assert (look.surface[:, 3] > 6).all(), "dirt lies where noise of deviation 1 is above this"
         assert (look.surface[:, 8:] == 0).all(), "neither blood nor blue"
         assert (look.folds[:, :, 1] == -1).all()
         assert (look.tool[:, 0] < 0).all()
         assert len(state.bubbles(0.0, float(look.foam[0]))) == 0
         assert (look.foam < 0).all()
-        common = FrameState(600, CLEAN, np.random.default_rng(seed)).at(TIMES)
+        common = FrameState(600, 1.25, CLEAN, np.random.default_rng(seed)).at(TIMES)
         assert (common.camera[:, 3] == 0).all(), "no narrow-band imaging"
         assert np.ptp(common.camera, axis=0).max() == 0
         assert np.ptp(common.light[:, :4], axis=0).max() == 0
@@ -114,10 +108,14 @@ def test_without_difficulties_nothing_comes_before_the_polyp() -> None:
 @pytest.mark.parametrize("name", [field.name for field in fields(Difficulty)])
 def test_each_difficulty_changes_the_picture_by_itself(name: str) -> None:
     line = timeline({frame: {0: SPOT} for frame in range(0, 15000, 250)}, 15001)
-    scene, clean = (
-        scene_of(line, replace(CLEAN, **{name: strength}), seed=3, changed={0: "bare"}) for strength in (1, 0)
-    )
-    apart = [difference(scene.draw(frame), clean.draw(frame)) for frame in range(0, 15000, 1000)]
+    line.visits[0].pose[:, 3:] = [0.5, 0.6, 0.3]
+    line.visits[0].pose[0, 3] = 0
+    apart = []
+    for seed in (3, 4):  # not everything happens in every procedure
+        scene, clean = (
+            scene_of(line, replace(CLEAN, **{name: strength}), seed, changed={0: "bare"}) for strength in (1, 0)
+        )
+        apart += [difference(scene.draw(frame), clean.draw(frame)) for frame in range(0, 15000, 1000)]
     assert max(apart) > 0.5, "mean over the whole frame"
 
 
@@ -134,15 +132,14 @@ def test_a_clean_polyp_looks_the_same_minutes_later() -> None:
 
 
 def test_difficulties_grow_with_their_strength() -> None:
-    covered, blurred, turned = [], [], []
+    covered, blurred = [], []
     for strength in (0.0, 0.5, 1.0, 2.0):
         difficulty = Difficulty(*[strength] * 6)
         states = [PolypState(0, 600, difficulty, np.random.default_rng(seed)).at(TIMES) for seed in range(20)]
-        frames = [FrameState(600, difficulty, np.random.default_rng(seed)).at(TIMES) for seed in range(20)]
+        frames = [FrameState(600, 1.25, difficulty, np.random.default_rng(seed)).at(TIMES) for seed in range(20)]
         covered.append(np.mean([np.maximum(state.folds[:, :, 1], 0).mean() for state in states]))
         blurred.append(np.mean([frame.blur[:, 0].mean() for frame in frames]))
-        turned.append(np.mean([np.linalg.norm(state.view[:, 1:], axis=1).mean() for state in states]))
-    for measured in (covered, blurred, turned):
+    for measured in (covered, blurred):
         assert measured == sorted(measured)
         assert measured[-1] > measured[0]
 
@@ -157,7 +154,7 @@ def test_a_state_depends_on_the_time_alone() -> None:
     state = PolypState(10, 90, Difficulty(), np.random.default_rng(1))
     together = state.at(np.array([20.0, 50.0]))
     alone = state.at(np.array([50.0]))
-    for name in ("view", "surface", "folds", "tool", "foam"):
+    for name in ("surface", "folds", "tool", "foam"):
         assert np.array_equal(getattr(together, name)[1:], getattr(alone, name))
     assert np.array_equal(state.bubbles(31.0, 0.5), state.bubbles(31.0, 0.5))
     assert len(state.bubbles(31.0, 0.5)) == 31

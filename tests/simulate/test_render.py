@@ -55,7 +55,7 @@ def files_in(folder: Path) -> dict[str, tuple[int, bytes]]:
     return {str(file.relative_to(folder)): (file.stat().st_mtime_ns, file.read_bytes()) for file in drawn}
 
 
-@pytest.mark.parametrize(("form", "most"), [("mp4", 7), ("jpg", 3)])
+@pytest.mark.parametrize(("form", "most"), [("mp4", 8), ("jpg", 4)])
 def test_frame_k_is_what_the_scene_draws(scenes: Corpus, rendered: dict[Form, Corpus], form: Form, most: float) -> None:
     corpus = rendered[form]
     assert corpus.content_hash == scenes.select(videos=[video.id for video in corpus.videos]).content_hash

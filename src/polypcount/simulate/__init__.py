@@ -7,7 +7,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from polypcount.simulate.appearance import Difficulty
-from polypcount.simulate.timeline import TimelineSettings, simulate_timelines
+from polypcount.simulate.detector import DetectorRates, as_detected
+from polypcount.simulate.settings import TimelineSettings
+from polypcount.simulate.timeline import simulate_timelines
 
 if TYPE_CHECKING:
     from polypcount.simulate.rendering import render
@@ -16,7 +18,16 @@ if TYPE_CHECKING:
 
 _HOME_OF = {"list_stills": "stills", "render": "rendering", "simulate_scenes": "scenes"}
 
-__all__ = ["Difficulty", "TimelineSettings", "list_stills", "render", "simulate_scenes", "simulate_timelines"]
+__all__ = [
+    "DetectorRates",
+    "Difficulty",
+    "TimelineSettings",
+    "as_detected",
+    "list_stills",
+    "render",
+    "simulate_scenes",
+    "simulate_timelines",
+]
 
 
 def __getattr__(name: str) -> Any:

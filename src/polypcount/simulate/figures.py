@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, get_args
 
 from polypcount.errors import DataError
 
-SplitPart = Literal["all", "train", "study"]
+SplitPart = Literal["all", "train", "study", "none"]
 
 
 class RealColonProcedure(NamedTuple):
@@ -23,12 +23,15 @@ class RealColonProcedure(NamedTuple):
 
 
 def procedures_like(part: SplitPart) -> tuple[RealColonProcedure, ...]:
-    """All 60 procedures, or a part of the published split, which has only procedures with polyps.
+    """All 60 procedures, a part of the published split, which has only procedures with polyps, or those without any.
 
-    "train" is 001-008 of each study (27 procedures, 85 polyps), "study" the others (19 procedures, 47 polyps).
+    "train" is 001-008 of each study (27 procedures, 85 polyps), "study" the others (19 procedures, 47 polyps), and
+    "none" the 14 procedures without a polyp.
     """
     if part not in get_args(SplitPart):
         raise DataError(f"like must be one of {', '.join(get_args(SplitPart))}, found {part!r}")
+    if part == "none":
+        return tuple(p for p in REAL_COLON if not p.polyps)
     return tuple(p for p in REAL_COLON if part == "all" or (p.polyps and (int(p.name[-3:]) <= 8) == (part == "train")))
 
 
@@ -111,3 +114,57 @@ SITES = {
 }
 HISTOLOGIES = {"AD": 55, "HP": 54, "NO POLYP": 19, "SSL": 2, "TSA": 1, "OTHER": 1}
 SIZES_MM = {1: 27, 2: 34, 3: 29, 4: 16, 5: 11, 6: 7, 7: 1, 8: 3, 9: 1, 10: 2, 17: 1}
+
+# Medians of `polypcount.simulate.spread` of real boxes, computed by benchmarks/real_boxes.py: every box of three whole
+# procedures of REAL-Colon (CC BY 4.0), and of the 139 videos of LDPolypVideo (Ma et al., MICCAI 2021) that have one box
+# in a frame, whose frame rate is taken as 25.
+REAL_BOXES: dict[str, dict[str, float]] = {
+    "REAL-Colon 003-001": {
+        "seconds": 3.64,
+        "gap_seconds": 0.68,
+        "motion": 0.0086,
+        "size": 0.2281,
+        "size_between": 0.4462,
+        "size_within": 0.2375,
+        "aspect_within": 0.1679,
+        "distance": 0.2345,
+        "edge": 0.0984,
+        "short": 0.25,
+    },
+    "REAL-Colon 004-008": {
+        "seconds": 7.3574,
+        "gap_seconds": 2.0687,
+        "motion": 0.0067,
+        "size": 0.3031,
+        "size_between": 0.3209,
+        "size_within": 0.3309,
+        "aspect_within": 0.273,
+        "distance": 0.2825,
+        "edge": 0.2631,
+        "short": 0.4545,
+    },
+    "REAL-Colon 001-003": {
+        "seconds": 2.4358,
+        "gap_seconds": 0.7674,
+        "motion": 0.0106,
+        "size": 0.1502,
+        "size_between": 0.4793,
+        "size_within": 0.2259,
+        "aspect_within": 0.1567,
+        "distance": 0.3293,
+        "edge": 0.0282,
+        "short": 0.625,
+    },
+    "LDPolypVideo": {
+        "seconds": 3.56,
+        "gap_seconds": 0.72,
+        "motion": 0.0104,
+        "size": 0.1613,
+        "size_between": 0.2001,
+        "size_within": 0.1766,
+        "aspect_within": 0.1484,
+        "distance": 0.2687,
+        "edge": 0.0146,
+        "short": 0.4341,
+    },
+}

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from polypcount.simulate.layers import Texture, packed
 from polypcount.simulate.noise import Float32, layered_noise, tileable_noise
 
 SIDE = 512
@@ -34,8 +35,8 @@ class Patient:
         return cls(colour, float(rng.uniform(0.2, 1.0)), float(rng.uniform(0.3, 1.0)))
 
 
-def draw_wall(patient: Patient, rng: np.random.Generator) -> NDArray[np.uint8]:
-    """The wall without a seam, uint8[512, 512, 5]: red, green, blue under even light; slopes around and along it."""
+def draw_wall(patient: Patient, rng: np.random.Generator) -> Texture:
+    """The wall without a seam, 512 x 512 points: red, green, blue under even light; slopes around and along it."""
     blotches = layered_noise(SIDE, (0.12, 0.05, 0.02), rng)[..., None]
     grain = tileable_noise(SIDE, 0.006, rng)[..., None] * np.float32(0.022 * patient.grain)
     colour = patient.colour * (1 + np.float32(0.07) * blotches * np.array([0.6, 1.0, 1.1], np.float32) + grain)
@@ -48,7 +49,7 @@ def draw_wall(patient: Patient, rng: np.random.Generator) -> NDArray[np.uint8]:
     slopes = [np.clip(128 + 50 * slope, 0, 255) for slope in (slope_x, slope_y)]
     # Less light gets to the bottom of a furrow.
     colour = colour * (1 + np.float32(1.2) * (folds - folds.max()))[..., None]
-    return np.dstack([255 * np.clip(colour, 0, 1), *slopes]).round().astype(np.uint8)
+    return packed(np.dstack([255 * np.clip(colour, 0, 1), *slopes]).round().astype(np.uint8))
 
 
 def _vessels(rng: np.random.Generator) -> Float32:

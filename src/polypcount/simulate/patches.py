@@ -1,11 +1,13 @@
 """A patch: the flat image of a polyp and the tissue around it, seen by the camera from any side; and drawn polyps."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import ConvexHull
 
+from polypcount.simulate.layers import Texture, packed
 from polypcount.simulate.mucosa import Patient
 from polypcount.simulate.noise import Float32, layered_noise, tileable_noise
 
@@ -29,12 +31,23 @@ class Patch:
     levels: tuple[NDArray[np.uint8], ...]
     outline: NDArray[np.float32]
 
-    def level_for(self, pixels: float) -> NDArray[np.uint8]:
+    @cached_property
+    def to_disc(self) -> NDArray[np.float64]:
+        """float64[3, 3], from the patch to a polyp with the area of a disc of diameter 1 about 0, see `projection`."""
+        middle = (self.outline.min(axis=0) + self.outline.max(axis=0)) / 2
+        scale = float(np.sqrt(np.pi / 4 / max(_area(self.outline), 1e-6)))
+        return np.array([[scale, 0, -scale * middle[0]], [0, scale, -scale * middle[1]], [0, 0, 1]])
+
+    @cached_property
+    def _textures(self) -> list[Texture]:
+        return [packed(level) for level in self.levels]
+
+    def level_for(self, pixels: float) -> Texture:
         """The level to use where the whole patch is this many pixels wide."""
         index = 0
         while index + 1 < LEVELS and self.levels[index].shape[0] > 1.5 * pixels:
             index += 1
-        return self.levels[index]
+        return self._textures[index]
 
 
 def make_patch(colour: Float32, opacity: Float32, height: Float32, polyp: Float32) -> Patch:
@@ -68,6 +81,12 @@ def _outline(inside: NDArray[np.bool_], points: int = 48) -> Float32:
     return np.asarray(corners / side - 0.5, np.float32)
 
 
+def _area(outline: Float32) -> float:
+    """Of the polygon with these corners."""
+    x, y = outline.astype(np.float64).T
+    return float(abs(x @ np.roll(y, 1) - y @ np.roll(x, 1)) / 2)
+
+
 def drawn_polyp(patient: Patient, rng: np.random.Generator) -> Patch:
     """A synthetic polyp from noise and simple shapes: a lobed mound with its own pattern of pits or vessels."""
     y, x = (np.mgrid[0:SIDE, 0:SIDE].astype(np.float32) + 0.5) / SIDE - 0.5
@@ -80,18 +99,19 @@ def drawn_polyp(patient: Patient, rng: np.random.Generator) -> Patch:
     stretch = rng.uniform(0.65, 1.0)
     inside = 1 - np.hypot(x, y / np.float32(stretch)) / radius
     polyp = np.clip(inside * 14 + 0.5, 0, 1)
-    dome = np.clip(inside, 0, 1) ** np.float32(rng.uniform(0.35, 0.9))
+    # It rises gently from the wall; a sharp edge would be a dark line.
+    dome = np.sin(np.pi / 2 * np.clip(inside, 0, 1) ** np.float32(rng.uniform(0.5, 0.85))) ** 2
     bumps = layered_noise(SIDE, (rng.uniform(0.04, 0.12), 0.03), rng)
-    height = dome * np.float32(rng.uniform(0.10, 0.26)) * (1 + np.float32(rng.uniform(0.02, 0.12)) * bumps)
-    toned = patient.colour * np.float32(rng.uniform(0.85, 1.15))
+    height = dome * np.float32(rng.uniform(0.12, 0.26)) * (1 + np.float32(rng.uniform(0.01, 0.06)) * bumps)
+    toned = patient.colour * np.float32(rng.uniform(0.85, 1.2))
     tint = _RED if rng.uniform() < 0.7 else _PALE
-    colour = toned + (tint - toned) * np.float32(rng.uniform(0.15, 0.6))
-    colour = colour * (1 + np.float32(0.09) * layered_noise(SIDE, (0.1, 0.04, 0.015), rng)[..., None])
+    colour = toned + (tint - toned) * np.float32(rng.uniform(0.25, 0.65))
+    colour = colour * (1 + np.float32(0.06) * layered_noise(SIDE, (0.1, 0.04, 0.015), rng)[..., None])
     colour = _patterned(colour, rng)
     # Its foot is redder or paler than the wall.
-    foot = np.exp(-((inside / 0.09) ** 2))[..., None] * np.float32(rng.uniform(0.1, 0.35))
-    colour = colour * (1 - foot) + foot * (_DARK if rng.uniform() < 0.6 else _PALE)
-    opacity = np.clip((inside + np.float32(0.10)) * 9, 0, 1)
+    rim = np.exp(-((inside / 0.12) ** 2))[..., None] * np.float32(rng.uniform(0.05, 0.25))
+    colour = colour * (1 - rim) + rim * (_DARK if rng.uniform() < 0.6 else _PALE)
+    opacity = np.clip((inside + np.float32(0.14)) * 6, 0, 1)
     return make_patch(colour, opacity, height.astype(np.float32), polyp)
 
 
@@ -105,5 +125,5 @@ def _patterned(colour: Float32, rng: np.random.Generator) -> Float32:
         mark = np.exp(-((noise / 0.35) ** 2))
     else:
         mark = np.exp(-((noise / 0.18) ** 2)) + 0.7 * np.exp(-((tileable_noise(SIDE, 2 * size, rng) / 0.12) ** 2))
-    mark = np.clip(mark, 0, 1).astype(np.float32)[..., None] * np.float32(rng.uniform(0.12, 0.5))
+    mark = np.clip(mark, 0, 1).astype(np.float32)[..., None] * np.float32(rng.uniform(0.03, 0.16))
     return np.asarray(colour * (1 - mark) + mark * (_DARK if rng.uniform() < 0.65 else _PALE), np.float32)

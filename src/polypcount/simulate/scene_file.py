@@ -15,21 +15,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
-from polypcount.corpus import Corpus
 from polypcount.errors import DataError, FileError, first_line
 from polypcount.simulate.appearance import Difficulty
 from polypcount.simulate.figures import SplitPart
 from polypcount.simulate.patches import drawn_polyp
 from polypcount.simulate.scene import PatchMaker, Scene
+from polypcount.simulate.settings import TimelineSettings
 from polypcount.simulate.stills import Still, still_polyp
-from polypcount.simulate.timeline import TimelineSettings, simulate_timeline
+from polypcount.simulate.timeline import Timeline, simulate_timeline
 from polypcount.storage import Manifest, read_manifest, write_text
 from polypcount.video import CropRule
 from polypcount.video.crop import padded
 from polypcount.video.frames import Image, refuse_large, wanted_frames
 
 # Raise it with every change in drawing. It is in the file, so everything made from the file is then made again.
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 SUFFIX = ".scene"
 _LARGEST_BYTES = 1 << 20
 
@@ -73,18 +73,24 @@ class SceneFile(Manifest):
     @classmethod
     def load(cls, path: Path) -> "SceneFile":
         """Read a file that `save` has written; any other file is a `FileError`."""
-        return read_manifest(path, cls, _LARGEST_BYTES)
+        scene = read_manifest(path, cls, _LARGEST_BYTES)
+        if scene.format_version < FORMAT_VERSION:
+            raise FileError(
+                f"{path} is a scene of an older version ({scene.format_version}); this polypcount draws version "
+                f"{FORMAT_VERSION}, and what it draws would not fit the boxes; simulate it again"
+            )
+        return scene
 
-    def timeline(self) -> Corpus:
-        """A corpus of one video: which polyp is where, and when."""
+    def timeline(self) -> Timeline:
+        """Which polyp is where, and when."""
         return simulate_timeline(self.seed, self.index, self.like, self.settings)
 
     def scene(self) -> Scene:
         """The scene, ready to be drawn."""
         timeline = self.timeline()
-        if len(self.stills) != len(timeline.polyps):
+        if len(self.stills) != len(timeline.corpus.polyps):
             raise DataError(
-                f"the scene has {len(timeline.polyps)} polyps and {len(self.stills)} stills; simulate it again"
+                f"the scene has {len(timeline.corpus.polyps)} polyps and {len(self.stills)} stills; simulate it again"
             )
         return Scene(timeline, [_maker(still) for still in self.stills], self.looks, [self.seed, self.index])
 

@@ -14,8 +14,9 @@ from polypcount.progress import Progress, no_progress
 from polypcount.simulate.appearance import Difficulty
 from polypcount.simulate.figures import SplitPart, procedures_like
 from polypcount.simulate.scene_file import SUFFIX, SceneFile
+from polypcount.simulate.settings import TimelineSettings
 from polypcount.simulate.stills import Still, list_stills
-from polypcount.simulate.timeline import TimelineSettings, simulate_timeline
+from polypcount.simulate.timeline import simulate_timeline
 from polypcount.workers import in_processes
 
 LEARN_STEP = 4  # every fourth frame, as in the paper
@@ -52,7 +53,7 @@ def simulate_scenes(
     if procedures < 0:
         raise DataError(f"the number of procedures must be at least 0, found {procedures}")
     settings, difficulty = settings or TimelineSettings(width=640, height=512), difficulty or Difficulty()
-    timelines = [simulate_timeline(seed, index, like, settings) for index in range(procedures)]
+    timelines = [simulate_timeline(seed, index, like, settings).corpus for index in range(procedures)]
     needed = sum(len(timeline.polyps) for timeline in timelines)
     if stills is not None and len(stills) < needed:
         raise DataError(
@@ -83,7 +84,7 @@ def simulate_scenes(
 
 
 def _write_scene(scene: SceneFile, path: Path, split: str) -> Corpus:
-    timeline = scene.timeline()
+    timeline = scene.timeline().corpus
     video = replace(timeline.videos[0], source=os.path.abspath(path), split=split)
     boxes = scene.scene().boxes if timeline.polyps else timeline.boxes
     scene.save(path)

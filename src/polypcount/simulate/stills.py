@@ -5,6 +5,8 @@ and burned-in text become transparent, and highlights are filled from around the
 """
 
 import logging
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 from scipy import ndimage
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from polypcount.corpus import IMAGE_SUFFIXES
 from polypcount.errors import FileError
@@ -38,6 +42,12 @@ _STILLS_A_TASK = 50
 _ALIKE = 0.75  # how far the colour is moved towards that of the patient
 _LARGEST_HIGHLIGHT = 0.02 * SIDE**2
 _LEAST_SHOWN = 0.2  # share of the polyp that must be visible
+_SURELY_SHOWN = 0.15  # with a lower share of dark and green pixels it is
+_DARK = 26
+_CASE = re.compile(r"(\d+OLCV\d)_")
+_NUMBERED = re.compile(r"(.*EndoCV2021_)0*(\d+)$")
+_NEIGHBOURS, _ALIKE_NEIGHBOURS = 3, 0.5
+_RIM = SIDE / 20  # slow changes of colour around a polyp are those over more pixels
 _EVENED = 0.7  # how much of the still's own light is removed
 
 
@@ -52,8 +62,9 @@ class Still:
 def list_stills(folder: Path, progress: Progress = no_progress) -> list[Still]:
     """The stills of a folder with `images/` (or images beside it) and `masks/`, in natural order, one for each polyp.
 
-    Of stills that look nearly the same, which are frames of one polyp a moment apart, only the first is taken. Stills
-    whose polyp fills the image, is tiny or overexposed are left out.
+    Of stills that look nearly the same, which are frames of one polyp a moment apart, only the first is taken; so it is
+    with stills that their names and their looks say are of one polyp, see `related`. Stills that cannot be animated
+    are left out: their polyp fills the image, is tiny, overexposed or hardly visible, or the mask has another size.
     """
     if (folder / "images").is_dir():
         images = files_by_stem(folder / "images", IMAGE_SUFFIXES)
@@ -74,7 +85,9 @@ def list_stills(folder: Path, progress: Progress = no_progress) -> list[Still]:
     thumbnails = [thumbnail for number in range(len(tasks)) for thumbnail in blocks[number]]
     usable = [k for k, thumbnail in enumerate(thumbnails) if thumbnail is not None]
     vectors = np.array([thumbnails[k] for k in usable], np.float32).reshape(len(usable), -1)
-    chosen = [pairs[usable[k]] for k in first_of_each(vectors)]
+    group = related([names[k] for k in usable], vectors)
+    firsts = set(np.unique(group, return_index=True)[1].tolist())
+    chosen = [pairs[usable[k]] for k in first_of_each(vectors) if k in firsts]
     useless, again = len(names) - len(usable), len(usable) - len(chosen)
     _log.info("%d of %d stills are used: %d are unusable, %d repeat a polyp", len(chosen), len(names), useless, again)
     return [Still(str(image.resolve()), str(mask.resolve())) for image, mask in chosen]
@@ -96,6 +109,34 @@ def first_of_each(images: Float32) -> list[int]:
     return taken
 
 
+def related(names: Sequence[str], images: Float32) -> NDArray[np.int32]:
+    """A number for each still, the same for stills that are known to be of one polyp by their names.
+
+    It is the names of PolypGen that say so. Frames of one case, such as `176OLCV1_...`, are taken for one polyp. Frames
+    whose numbers are at most 3 apart, such as `C3_EndoCV2021_0012` and `C3_EndoCV2021_0014`, are taken for one polyp if
+    they look alike (correlation above 0.5; 8 % of stills that are far apart do, and 31 % of neighbours).
+
+    Args:
+        names: Of the stills, without suffix.
+        images: float32[n, m], their thumbnails.
+    """
+    centred = images - images.mean(axis=0) if len(images) else images
+    unit = centred / np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), 1e-9)
+    cases: dict[str, int] = {}
+    numbered: dict[tuple[str, int], int] = {}
+    pairs: list[tuple[int, int]] = []
+    for row, name in enumerate(names):
+        if case := _CASE.match(name):
+            pairs.append((row, cases.setdefault(case[1], row)))
+        elif number := _NUMBERED.match(name):
+            series, place = number[1], int(number[2])
+            numbered[series, place] = row
+            near = [numbered.get((series, place + step), row) for step in range(-_NEIGHBOURS, _NEIGHBOURS + 1)]
+            pairs += [(row, other) for other in near if unit[row] @ unit[other] > _ALIKE_NEIGHBOURS]
+    links = coo_array((np.ones(len(pairs)), tuple(np.array(pairs, int).reshape(-1, 2).T)), shape=(len(names),) * 2)
+    return np.asarray(connected_components(links, directed=False)[1], np.int32)
+
+
 def _thumbnails(pairs: list[tuple[Path, Path]]) -> list[Float32 | None]:
     """A thumbnail of each still, None where it is unusable."""
     thumbnails: list[Float32 | None] = []
@@ -105,15 +146,27 @@ def _thumbnails(pairs: list[tuple[Path, Path]]) -> list[Float32 | None]:
         left, top, right, bottom = largest.astype(int).tolist()
         side, polyp = max(right - left, bottom - top), pixels[top:bottom, left:right]
         fits = _SMALLEST_PIXELS <= side <= _LARGEST_SHARE * min(pixels.shape[:2])
-        usable = fits and (polyp.min(axis=2) > _WHITE).mean() < _LARGEST_WHITE
+        usable = fits and (polyp.min(axis=2) > _WHITE).mean() < _LARGEST_WHITE and _is_visible(image, mask, pixels)
         thumbnails.append(resize(pixels, _THUMBNAIL, _THUMBNAIL).astype(np.float32).ravel() if usable else None)
     return thumbnails
+
+
+def _is_visible(image: Path, mask: Path, pixels: NDArray[np.uint8]) -> bool:
+    """Whether enough of the polyp of a still can be seen for it to be animated."""
+    marked = read_mask(mask)
+    if marked.shape != pixels.shape[:2]:
+        return False
+    on_polyp = pixels[marked]
+    if np.mean((on_polyp.max(axis=1) < _DARK) | _green(on_polyp)) < _SURELY_SHOWN:
+        return True  # nearly always, and many times faster than cutting it out
+    _, inside, usable = _cut_out(image, mask)
+    return bool(inside.any() and usable[inside].mean() >= _LEAST_SHOWN)
 
 
 def still_polyp(image: Path, mask: Path, patient: Patient) -> Patch:
     """The largest polyp of a still, in the colouring of a patient."""
     pixels, marked, usable = _cut_out(image, mask)
-    if usable[marked].mean() < _LEAST_SHOWN:
+    if not marked.any() or usable[marked].mean() < _LEAST_SHOWN:
         raise FileError(f"{image}: too little of its polyp can be seen for it to be animated; leave this still out")
     holes = ~usable | _highlights(pixels)
     polyp = np.asarray(ndimage.gaussian_filter(marked.astype(np.float32), 1.0), np.float32)
@@ -123,8 +176,20 @@ def still_polyp(image: Path, mask: Path, patient: Patient) -> Patch:
     gain = (np.square(patient.colour) / np.maximum(mean, 1e-3)) ** np.float32(_ALIKE)
     # Gains that differ much between colours would make it green or blue.
     light = light * np.clip(gain, gain.mean() * 0.8, gain.mean() * 1.25).clip(0.5, 1.8)
-    colour = np.sqrt(np.clip(light, 0, 1))
+    colour = np.sqrt(np.clip(_run_out(light, usable, marked, patient), 0, 1))
     return make_patch(colour, _opacity(usable, polyp), _height(marked, colour), polyp)
+
+
+def _run_out(light: Float32, usable: NDArray[np.bool_], marked: NDArray[np.bool_], patient: Patient) -> Float32:
+    """Move slow changes of colour towards the patient's wall, more and more away from the polyp.
+
+    So no rim in other colours shows where the still ends and the drawn wall begins.
+    """
+    weight = ndimage.gaussian_filter(usable.astype(np.float32), _RIM) + np.float32(1e-3)
+    slow = np.dstack([ndimage.gaussian_filter(light[..., c] * usable, _RIM) / weight for c in range(3)])
+    away = np.clip(ndimage.distance_transform_edt(~marked) / (0.16 * SIDE), 0, 1)[..., None]
+    gain = np.square(patient.colour) * np.float32(0.8) / np.maximum(slow, 0.02)
+    return np.asarray(light * np.clip(gain, 0.25, 4) ** away, np.float32)
 
 
 def _cut_out(image: Path, mask: Path) -> tuple[Float32, NDArray[np.bool_], NDArray[np.bool_]]:
@@ -158,13 +223,17 @@ def _cut_out(image: Path, mask: Path) -> tuple[Float32, NDArray[np.bool_], NDArr
 
 def _tissue(pixels: NDArray[np.uint8]) -> NDArray[np.bool_]:
     """Where a frame shows tissue: not its black border and insets, nor the text on them."""
-    dark = pixels.max(axis=2) < 26
+    dark = pixels.max(axis=2) < _DARK
     # Closing the holes removes letters on black.
     dark = ndimage.binary_closing(np.pad(dark, 12, constant_values=True), iterations=6)[12:-12, 12:-12]
     parts, _ = ndimage.label(np.pad(dark, 1, constant_values=True))
     border = parts[1:-1, 1:-1] == parts[0, 0]  # the lumen is dark too, but does not touch the edge
-    green = (pixels[..., 1] > 1.15 * pixels[..., 0].astype(np.float32)) & (pixels[..., 1] > 60)
-    return ~ndimage.binary_dilation(border | green, iterations=4)
+    return ~ndimage.binary_dilation(border | _green(pixels), iterations=4)
+
+
+def _green(pixels: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """Where a picture is green: marks of the machine, not tissue."""
+    return np.asarray((pixels[..., 1] > 1.15 * pixels[..., 0].astype(np.float32)) & (pixels[..., 1] > 60))
 
 
 def _highlights(pixels: Float32) -> NDArray[np.bool_]:
