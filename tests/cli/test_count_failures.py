@@ -233,7 +233,7 @@ def test_a_report_that_comes_while_counting_is_not_replaced(
         monkeypatch.setattr(write, "report_page", page)
         report.save(tmp_path / "out")  # as another process would
         (tmp_path / "out" / "mine").touch()
-        return page(report)
+        return str(page(report))
 
     monkeypatch.setattr(write, "report_page", slow)
     done = polypcount("count", video, "--boxes", table, "--out", tmp_path / "out")

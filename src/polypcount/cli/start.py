@@ -5,6 +5,9 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
+from typing import Any
+
+_not_said: list[KeyboardInterrupt] = []  # stops that have not been printed yet
 
 
 class Terminated(KeyboardInterrupt):
@@ -24,17 +27,24 @@ def main() -> None:
 
 @contextlib.contextmanager
 def stoppable() -> Iterator[None]:
-    """Answer SIGTERM inside the block, and end the program with one line where it or Ctrl-C stops the work."""
-    own = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
-    if own:
-        signal.signal(signal.SIGTERM, _terminate)
+    """Answer Ctrl-C and SIGTERM inside the block: the program ends with one line."""
+    usual: dict[signal.Signals, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    own = [kind for kind, handler in usual.items() if signal.getsignal(kind) == handler]  # others are left as they are
+    if threading.current_thread() is not threading.main_thread():
+        own = []
+    for kind in own:
+        signal.signal(kind, _stop)
     try:
         yield
     except KeyboardInterrupt as stop:
         sys.exit(say_stopped(stop))
+    except SystemExit as end:
+        if end.code == 128 + signal.SIGINT and _not_said:  # typer ends without a word if it was not yet in a verb
+            sys.exit(say_stopped(_not_said[0]))
+        raise
     finally:
-        if own:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for kind in own:
+            signal.signal(kind, usual[kind])
 
 
 @contextlib.contextmanager
@@ -48,11 +58,13 @@ def continuable() -> Iterator[None]:
 
 def say_stopped(stop: KeyboardInterrupt) -> int:
     """Print what the stop means, in one line; gives the exit code."""
+    _not_said.clear()
     with contextlib.suppress(OSError):  # nobody reads it any more
         sys.stderr.write(f"polypcount: {str(stop) or 'stopped'}\n")
         sys.stderr.flush()
     return 128 + (signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT)
 
 
-def _terminate(*_: object) -> None:
-    raise Terminated
+def _stop(kind: int, _: object) -> None:
+    _not_said[:] = [Terminated() if kind == signal.SIGTERM else KeyboardInterrupt()]
+    raise _not_said[0]
