@@ -76,6 +76,7 @@ def main() -> None:
         subprocess.run([*PROGRAM, *simulate, str(data)], check=True, capture_output=True)
         names = sorted(path.stem for path in (data / "pixels").glob("*.mp4"))
         few = ["--set", "epochs=1", "--set", "batches_per_epoch=3", "--set", "sampler.polyps=2"]
+        few += ["--set", "data.validation=[]", "--set", "data.validation_share=0"]
         vectors = str(out / "vectors.parquet")
         count = [*PROGRAM, "count", str(data), "--only", names[0]]
         commands: dict[str, list[str]] = {

@@ -224,6 +224,7 @@ def _write_video(source: Path, report: "CountReport", folder: Path, job: _Job) -
 def _count_several(
     named: dict[Path, str], boxes_dir: Path | None, folder: Path, job: _Job, resected: dict[str, list[str]] | None
 ) -> None:
+    from polypcount.cli.start import raise_if_stopped
     from polypcount.errors import PolypcountError
     from polypcount.report import SummaryRow, write_summary
 
@@ -239,6 +240,7 @@ def _count_several(
             _say_remarks(report)
             _write_video(source, report, folder / name, job)
         except Exception as problem:  # an error in one recording does not stop the others
+            raise_if_stopped()
             failed += 1
             message = with_options(problem) if isinstance(problem, PolypcountError) else str(problem)
             message = harmless(" ".join(message.split()))

@@ -1,12 +1,14 @@
 """How the program starts, and how it ends when somebody stops it: with one line, and the usual exit code."""
 
 import contextlib
+import os
 import signal
 import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
 
+_SECONDS_UNTIL_AGAIN = 0.05
 _not_said: list[KeyboardInterrupt] = []  # stops that have not been printed yet
 
 
@@ -34,6 +36,7 @@ def stoppable() -> Iterator[None]:
         own = []
     for kind in own:
         signal.signal(kind, _stop)
+    hook, sys.unraisablehook = sys.unraisablehook, _stop_again
     try:
         yield
     except KeyboardInterrupt as stop:
@@ -43,6 +46,8 @@ def stoppable() -> Iterator[None]:
             sys.exit(say_stopped(_not_said[0]))
         raise
     finally:
+        sys.unraisablehook = hook
+        _not_said.clear()
         for kind in own:
             signal.signal(kind, usual[kind])
 
@@ -54,6 +59,12 @@ def continuable() -> Iterator[None]:
         yield
     except KeyboardInterrupt as stop:
         raise type(stop)("stopped; the same command continues from here") from None
+
+
+def raise_if_stopped() -> None:
+    """Raise the stop that a library has turned into an error of its own, as one that is being imported does."""
+    if _not_said:
+        raise _not_said[0]
 
 
 def say_stopped(stop: KeyboardInterrupt) -> int:
@@ -68,3 +79,14 @@ def say_stopped(stop: KeyboardInterrupt) -> int:
 def _stop(kind: int, _: object) -> None:
     _not_said[:] = [Terminated() if kind == signal.SIGTERM else KeyboardInterrupt()]
     raise _not_said[0]
+
+
+def _stop_again(lost: Any) -> None:
+    """Where Python would print and drop a stop, since it came in a callback of the garbage collector, stop again."""
+    if isinstance(lost.exc_value, KeyboardInterrupt):
+        kind = signal.SIGTERM if isinstance(lost.exc_value, Terminated) else signal.SIGINT
+        again = threading.Timer(_SECONDS_UNTIL_AGAIN, os.kill, (os.getpid(), kind))
+        again.daemon = True
+        again.start()
+    else:
+        sys.__unraisablehook__(lost)

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from polypcount.simulate.layers import Canvas, compiled
+from polypcount.simulate.layers import Canvas, drawn
 from polypcount.simulate.noise import Float32
 
 
@@ -19,7 +19,7 @@ def blur(canvas: Canvas, sigma: float, streak_x: float, streak_y: float) -> Canv
     return canvas
 
 
-@compiled
+@drawn
 def _blurred(canvas: Canvas, weights: Float32) -> Canvas:
     height, width, _ = canvas.shape
     reach = len(weights) // 2
@@ -45,7 +45,7 @@ def _blurred(canvas: Canvas, weights: Float32) -> Canvas:
     return whole
 
 
-@compiled
+@drawn
 def _smeared(canvas: Canvas, streak_x: float, streak_y: float, taps: int) -> Canvas:
     height, width, _ = canvas.shape
     smeared = np.zeros_like(canvas)
@@ -62,7 +62,7 @@ def _smeared(canvas: Canvas, streak_x: float, streak_y: float, taps: int) -> Can
     return smeared
 
 
-@compiled
+@drawn
 def develop(canvas: Canvas, view: Float32, camera: Float32, seed: int) -> NDArray[np.uint8]:
     """From light to an image, uint8[h, w, 3].
 

@@ -12,14 +12,14 @@ whole frame show the same.
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from polypcount.compiled import compiled
 from polypcount.simulate.noise import Float32
 
 Canvas = NDArray[np.float32]
 
-compiled = njit(cache=True, fastmath=True, nogil=True, boundscheck=False)
+drawn = compiled(fastmath=True, boundscheck=False)
 
 
 # A plain number in a compiled loop has 64 bits and makes the calculation 64-bit, at twice the time.
@@ -27,7 +27,7 @@ _1, _LEAST, _DIFFUSE, _STEEP = np.float32(1.0), np.float32(0.15), np.float32(0.9
 _MIRROR, _GLEAM = np.float32(0.9), np.float32(50.0)
 
 
-@compiled
+@drawn
 def _lit(x: float, y: float, slope_x: float, slope_y: float, light: Float32) -> Any:
     """Diffuse and mirrored light at a point of a surface with a slope; the lamp is beside the lens."""
     lean = _1 + light[2] * x + light[3] * y
@@ -41,7 +41,7 @@ def _lit(x: float, y: float, slope_x: float, slope_y: float, light: Float32) -> 
     return diffuse / np.sqrt(_1 + _STEEP * (slope_x * slope_x + slope_y * slope_y)), shine * shine * light[0]
 
 
-@compiled
+@drawn
 def paint_wall(canvas: Canvas, view: Float32, wall: NDArray[np.uint8], place: Float32, light: Float32) -> None:
     """Paint the inside of the colon.
 
@@ -89,7 +89,7 @@ def paint_wall(canvas: Canvas, view: Float32, wall: NDArray[np.uint8], place: Fl
                 canvas[i, j, c] = value * value * np.float32(1.5378701e-05) * diffuse + shine  # 255 ** -2
 
 
-@compiled
+@drawn
 def paint_patch(
     canvas: Canvas,
     view: Float32,
@@ -171,7 +171,7 @@ def paint_patch(
                 canvas[i, j, c] += opacity * (value * diffuse + shine * 0.9 - canvas[i, j, c])
 
 
-@compiled
+@drawn
 def paint_fold(
     canvas: Canvas, view: Float32, wall: NDArray[np.uint8], noise: Float32, fold: Float32, light: Float32
 ) -> None:
@@ -217,7 +217,7 @@ def paint_fold(
                 canvas[i, j, c] = behind + cover * (value - behind)
 
 
-@compiled
+@drawn
 def paint_tool(canvas: Canvas, view: Float32, tool: Float32, light: Float32) -> None:
     """Paint a catheter, from beyond the edge of the frame to its tip, and the loop of its snare.
 
@@ -260,7 +260,7 @@ def paint_tool(canvas: Canvas, view: Float32, tool: Float32, light: Float32) -> 
                         canvas[i, j, c] += cover * (value - canvas[i, j, c])
 
 
-@compiled
+@drawn
 def paint_bubbles(canvas: Canvas, view: Float32, bubbles: Float32, light: Float32) -> None:
     """Paint bubbles, float32[n, 4]: x, y, radius, how milky."""
     height, width = canvas.shape[0], canvas.shape[1]
