@@ -1,8 +1,8 @@
 """What the program does besides its work: sockets, lookups of hosts, and files that are not its own.
 
 Each command runs under strace, with its processes, in an empty home folder. A socket is one of AF_INET or AF_INET6; a
-lookup is a read of the system's files for finding hosts. Files are those opened for writing or made outside the output
-and cache folders; matplotlib's font cache and Python's own bytecode are not counted.
+lookup is a read of the system's files for finding hosts. Files are those written outside the output and cache folders
+that are still there at the end; matplotlib's font cache and Python's own bytecode are not counted.
 
 Run: .venv/bin/python benchmarks/offline.py   (needs strace; about 10 minutes)
 """
@@ -58,10 +58,8 @@ def others(seen: str, home: Path, own: list[Path]) -> set[str]:
     paths = {match for pattern in _WRITTEN for match in pattern.findall(seen)}
     absolute = {os.path.normpath(home / path) for path in paths}
     ours = (*_SYSTEM, *map(str, own), str(home / "matplotlib"))
-    # Whether a folder can be written is tried out with files that go at once.
-    return {
-        path for path in absolute if not path.startswith(ours) and (path != str(home)) and "__pycache__" not in path
-    }
+    kept = {path for path in absolute if not path.startswith(ours) and os.path.lexists(path)}
+    return {path for path in kept if path != str(home) and "__pycache__" not in path}
 
 
 def main() -> None:
@@ -74,10 +72,11 @@ def main() -> None:
         root = Path(scratch)
         data, out = root / "data", root / "out"
         out.mkdir()
-        simulate = ["simulate", "--procedures", "3", "--minutes", "0.2", "--size", "320x256", "--seed", "5"]
+        simulate = ["simulate", "--procedures", "3", "--minutes", "0.3", "--size", "160x128", "--like", "study"]
         subprocess.run([*PROGRAM, *simulate, str(data)], check=True, capture_output=True)
         names = sorted(path.stem for path in (data / "pixels").glob("*.mp4"))
         few = ["--set", "epochs=1", "--set", "batches_per_epoch=3", "--set", "sampler.polyps=2"]
+        few += ["--set", "data.validation=[]", "--set", "data.validation_share=0"]
         vectors = str(out / "vectors.parquet")
         count = [*PROGRAM, "count", str(data), "--only", names[0]]
         commands: dict[str, list[str]] = {

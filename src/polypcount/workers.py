@@ -65,6 +65,7 @@ def _begin(asked_to_stop: connection.Connection) -> None:
     """Set up a working process."""
     for kind in (signal.SIGINT, signal.SIGTERM):
         signal.signal(kind, _stop)
+    sys.unraisablehook = _end_if_stopped
     threading.Thread(target=_watch, args=(asked_to_stop,), daemon=True).start()
 
 
@@ -73,6 +74,13 @@ def _stop(*_: object) -> None:
     for kind in (signal.SIGINT, signal.SIGTERM):
         signal.signal(kind, lambda *_: None)  # with SIG_IGN, a signal already on its way could swallow the exit
     sys.exit(1)
+
+
+def _end_if_stopped(lost: Any) -> None:
+    """Where Python would print and drop the exit, since it came in a callback of the garbage collector, end at once."""
+    if isinstance(lost.exc_value, SystemExit):
+        os._exit(1)
+    sys.__unraisablehook__(lost)
 
 
 def _call(function: Callable[..., Result], task: tuple[Any, ...]) -> Result:

@@ -111,3 +111,48 @@ def test_a_process_that_ignores_the_signal_keeps_ignoring_it(tmp_path: Path) -> 
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "on\n")
+
+
+@KINDS
+def test_before_the_verb_begins(polypcount: Run, kind: signal.Signals, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Typer would end here without a word, and always with 130."""
+    from polypcount.cli import main
+
+    def stop(*_: object, **__: object) -> None:
+        os.kill(os.getpid(), kind)
+        time.sleep(10)
+
+    monkeypatch.setattr(main._Program, "make_context", stop)
+    done = polypcount("doctor")
+    assert (done.returncode, done.stderr) == (CODES[kind], "polypcount: stopped\n")
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    assert signal.getsignal(signal.SIGINT) == signal.default_int_handler
+
+
+@KINDS
+@pytest.mark.parametrize("how", ["a callback of the garbage collector", "an error of a library"])
+def test_a_stop_that_is_swallowed(
+    polypcount: Run, kind: signal.Signals, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes in a callback, whose errors Python drops, or a library makes an error of its own of it."""
+    from polypcount.cli import main
+
+    class Dropped:
+        def __del__(self) -> None:
+            os.kill(os.getpid(), kind)
+            time.sleep(0.01)
+
+    def lose() -> None:
+        if how == "an error of a library":
+            try:
+                os.kill(os.getpid(), kind)
+                time.sleep(10)
+            except KeyboardInterrupt:
+                raise ImportError("initialization failed") from None
+        Dropped()
+        time.sleep(10)
+
+    (command,) = (each for each in main.app.registered_commands if each.name == "doctor")
+    monkeypatch.setattr(command, "callback", lose)
+    done = polypcount("doctor")
+    assert (done.returncode, done.stderr) == (CODES[kind], "polypcount: stopped\n")

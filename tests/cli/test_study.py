@@ -12,6 +12,7 @@ import pytest
 from polypcount.corpus import Embeddings, Provenance
 from polypcount.counting import read_operating_points
 from polypcount.encoder import bundled_folder, load_encoder
+from polypcount.storage import only_writer
 from tests.conftest import Run
 from tests.evaluation.embedded import embedded
 
@@ -114,6 +115,35 @@ def test_it_goes_on_after_an_interruption(
     assert done.returncode == 0, done.stderr
     assert (out / "study.json").exists()
     assert all(path.stat().st_mtime_ns == when for path, when in before.items()), "what was there was used"
+
+
+def test_stopped_while_drawing_it_leaves_no_tables(
+    polypcount: Run, vectors: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither its own, which would look finished, nor those of the study that it replaces."""
+    from polypcount.evaluation import study_folder
+
+    out = tmp_path / "study"
+    command = ("study", vectors, "--methods", "threshold", "--grid", "coarse", "--no-draw", "--out", out)
+    assert polypcount(*command).returncode == 0
+    whole = {path.name for path in out.iterdir()}
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(study_folder, "_draw_summary", interrupted)
+        assert polypcount(*command, "--force").returncode == 130
+    assert {path.name for path in out.iterdir()} <= {"sweeps", "figures"}
+    assert polypcount(*command).returncode == 0
+    assert {path.name for path in out.iterdir()} == whole
+
+
+def test_two_studies_do_not_write_one_folder_at_once(polypcount: Run, vectors: Path, tmp_path: Path) -> None:
+    with only_writer(tmp_path / "study", "writing a study"):
+        done = polypcount("study", vectors, "--out", tmp_path / "study")
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"polypcount: {tmp_path}/study: another process is writing a study there; wait")
 
 
 @pytest.mark.parametrize(

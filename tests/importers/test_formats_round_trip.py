@@ -2,6 +2,7 @@
 
 import csv
 import dataclasses
+import io
 import os
 import tempfile
 from collections.abc import Callable
@@ -119,6 +120,27 @@ def test_cvat_keeps_boxes_exactly(corpus: Corpus) -> None:
 @given(corpora())
 def test_csv_keeps_boxes_exactly(corpus: Corpus) -> None:
     assert rows(there_and_back(corpus, "csv")) == rows(corpus)
+
+
+LIKE_FORMULAS = st.tuples(
+    st.sampled_from(["", "'", "''", " "]),
+    st.sampled_from(list("=+-@\t\r")),
+    st.sampled_from(["", "1", "'", "SUM(A1)", "x"]),
+).map("".join)
+
+
+@EXAMPLES
+@given(st.lists(LIKE_FORMULAS, min_size=2, max_size=6, unique=True))
+def test_ids_like_formulas_are_guarded_in_csv_and_read_back(ids: list[str]) -> None:
+    videos = tuple(Video(name, 1) for name in ids)
+    polyps = tuple(Polyp(name, name) for name in ids)
+    columns = [(row, 0, (0, 0, 9, 9), 1.0, row, -1) for row in range(len(ids))]
+    corpus = Corpus(videos, Boxes(*zip(*columns, strict=True)), polyps)
+    assert sorted(rows(there_and_back(corpus, "csv"))) == sorted(rows(corpus))
+    with tempfile.TemporaryDirectory() as folder:
+        table = (write_boxes(corpus, "csv", Path(folder) / "out") / "boxes.csv").read_text()
+    cells = [cell for line in csv.reader(io.StringIO(table, newline="")) for cell in line]
+    assert not [cell for cell in cells if cell[:1] in tuple("=+-@\t\r") and cell not in ("+1", "-1")]
 
 
 @EXAMPLES

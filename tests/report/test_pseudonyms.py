@@ -1,8 +1,11 @@
 """Pseudonyms, and the file that keeps them."""
 
+import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from polypcount.errors import FileError
 from polypcount.report.pseudonyms import Pseudonyms
@@ -18,6 +21,24 @@ def test_a_recording_keeps_its_pseudonym(tmp_path: Path) -> None:
     again = Pseudonyms.load(path)
     assert (again.of("/data/Müller, Anna.mp4"), again.of("/data/b.mp4")) == (one, other)
     assert again.of("/data/c.mp4") not in (one, other)
+
+
+@given(
+    st.lists(
+        st.sampled_from(["", "'", "=", "+", "-", "@", "\t", "\r"]).flatmap(
+            lambda begin: st.text(st.characters(exclude_categories=["Cs"]), max_size=5).map(lambda end: begin + end)
+        ),
+        unique=True,
+    )
+)
+def test_any_name_is_kept(names: list[str]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "key.csv"
+        keys = Pseudonyms()
+        chosen = {name: keys.of(name) for name in names}
+        keys.save(path)
+        again = Pseudonyms.load(path)
+        assert {name: again.of(name) for name in names} == chosen
 
 
 def test_only_the_owner_can_read_the_key(tmp_path: Path) -> None:

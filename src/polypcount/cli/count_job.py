@@ -12,6 +12,7 @@ import typer
 from polypcount.cli.count_words import counted, details, headline, report_line, spent
 from polypcount.cli.progress import show_progress
 from polypcount.cli.recordings import Target, boxes_beside, boxes_for
+from polypcount.cli.start import raise_if_stopped
 from polypcount.cli.texts import harmless, with_options
 from polypcount.errors import PolypcountError
 
@@ -126,6 +127,7 @@ def _count_each(targets: Sequence[Target], folder: Path, job: Job, resected: dic
             job.say(*(f"  {line}" for line in details(report)))
             _write_video(target, report, own_folder, job)
         except Exception as problem:  # an error in one recording does not stop the others
+            raise_if_stopped()
             failed += 1
             message = harmless(_message(problem))
             if len(rows) > number:

@@ -1,5 +1,6 @@
 """The program: its verbs, and how it reports errors."""
 
+import logging
 import sys
 from typing import Annotated
 
@@ -7,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from polypcount.cli import check, count, demo, doctor, embed, importing, reproduce, simulate, study, train
-from polypcount.cli.start import say_stopped, stoppable
+from polypcount.cli.start import raise_if_stopped, say_stopped, stoppable
 from polypcount.cli.texts import harmless, with_options
 from polypcount.cli.verb import Verb
 from polypcount.errors import DataErrors, PolypcountError
@@ -78,9 +79,11 @@ def main() -> None:
 
 def _run(arguments: list[str]) -> None:
     debug = "--debug" in arguments
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it warns where its font cache cannot be written
     try:
         app(args=[argument for argument in arguments if argument != "--debug"], prog_name="polypcount")
     except Exception as problem:
+        raise_if_stopped()
         if debug:
             raise
         if isinstance(problem, DataErrors):

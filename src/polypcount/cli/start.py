@@ -1,10 +1,15 @@
 """How the program starts, and how it ends when somebody stops it: with one line, and the usual exit code."""
 
 import contextlib
+import os
 import signal
 import sys
 import threading
 from collections.abc import Iterator
+from typing import Any
+
+_SECONDS_UNTIL_AGAIN = 0.05
+_not_said: list[KeyboardInterrupt] = []  # stops that have not been printed yet
 
 
 class Terminated(KeyboardInterrupt):
@@ -24,17 +29,27 @@ def main() -> None:
 
 @contextlib.contextmanager
 def stoppable() -> Iterator[None]:
-    """Answer SIGTERM inside the block, and end the program with one line where it or Ctrl-C stops the work."""
-    own = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
-    if own:
-        signal.signal(signal.SIGTERM, _terminate)
+    """Answer Ctrl-C and SIGTERM inside the block: the program ends with one line."""
+    usual: dict[signal.Signals, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    own = [kind for kind, handler in usual.items() if signal.getsignal(kind) == handler]  # others are left as they are
+    if threading.current_thread() is not threading.main_thread():
+        own = []
+    for kind in own:
+        signal.signal(kind, _stop)
+    hook, sys.unraisablehook = sys.unraisablehook, _stop_again
     try:
         yield
     except KeyboardInterrupt as stop:
         sys.exit(say_stopped(stop))
+    except SystemExit as end:
+        if end.code == 128 + signal.SIGINT and _not_said:  # typer ends without a word if it was not yet in a verb
+            sys.exit(say_stopped(_not_said[0]))
+        raise
     finally:
-        if own:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        sys.unraisablehook = hook
+        _not_said.clear()
+        for kind in own:
+            signal.signal(kind, usual[kind])
 
 
 @contextlib.contextmanager
@@ -46,13 +61,32 @@ def continuable() -> Iterator[None]:
         raise type(stop)("stopped; the same command continues from here") from None
 
 
+def raise_if_stopped() -> None:
+    """Raise the stop that a library has turned into an error of its own, as one that is being imported does."""
+    if _not_said:
+        raise _not_said[0]
+
+
 def say_stopped(stop: KeyboardInterrupt) -> int:
     """Print what the stop means, in one line; gives the exit code."""
+    _not_said.clear()
     with contextlib.suppress(OSError):  # nobody reads it any more
         sys.stderr.write(f"polypcount: {str(stop) or 'stopped'}\n")
         sys.stderr.flush()
     return 128 + (signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT)
 
 
-def _terminate(*_: object) -> None:
-    raise Terminated
+def _stop(kind: int, _: object) -> None:
+    _not_said[:] = [Terminated() if kind == signal.SIGTERM else KeyboardInterrupt()]
+    raise _not_said[0]
+
+
+def _stop_again(lost: Any) -> None:
+    """Where Python would print and drop a stop, since it came in a callback of the garbage collector, stop again."""
+    if isinstance(lost.exc_value, KeyboardInterrupt):
+        kind = signal.SIGTERM if isinstance(lost.exc_value, Terminated) else signal.SIGINT
+        again = threading.Timer(_SECONDS_UNTIL_AGAIN, os.kill, (os.getpid(), kind))
+        again.daemon = True
+        again.start()
+    else:
+        sys.__unraisablehook__(lost)

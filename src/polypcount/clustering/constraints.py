@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from polypcount.clustering.grouping import Labels
 from polypcount.clustering.similarity import Matrix, pair_values
+from polypcount.compiled import compiled
 from polypcount.errors import DataError
 
 Pairs = NDArray[np.int32]
@@ -188,7 +188,7 @@ def _most_similar_first(
     return above, below, mean
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator,unused-ignore]
+@compiled()
 def _join(labels, forbidden, above, below):  # type: ignore[no-untyped-def]
     """Apply rule 3 to one grouping [units], in place. above, below: pairs of units, the most similar first.
 

@@ -19,8 +19,10 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
+
+from polypcount.compiled import compiled
 
 _VECTOR = 8  # float64 values in the widest vector of a processor
 LARGEST = 1e100  # messages of similarities up to this cannot overflow
@@ -40,7 +42,7 @@ def _maximum(typing_context: Any, x: Any, y: Any) -> Any:  # noqa: ARG001
 _larger: Any = intrinsic(_maximum)
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator,unused-ignore]
+@compiled()
 def solve(similarity, preferences, noise, damping, max_iter, convergence_iter, owner, iterations, converged):  # type: ignore[no-untyped-def]
     """Propagate with each preference [points] on similarity and noise, both [n, n].
 
@@ -90,7 +92,7 @@ def solve(similarity, preferences, noise, damping, max_iter, convergence_iter, o
                 owner[point, i] = i
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator,unused-ignore]
+@compiled()
 def _iterate(s, r, a, damping, max_iter, convergence_iter, is_exemplar):  # type: ignore[no-untyped-def]
     """Exchange messages until the exemplars stay the same; returns (iterations, converged). a and r start as zeros."""
     n, width = s.shape
@@ -147,7 +149,7 @@ def _iterate(s, r, a, damping, max_iter, convergence_iter, is_exemplar):  # type
     return max_iter, False
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator,unused-ignore]
+@compiled()
 def _two_highest(a, s, i):  # type: ignore[no-untyped-def]
     """The highest value of row i of a + s, the second highest, and the column of the highest."""
     best, second, column = -np.inf, -np.inf, 0
@@ -160,7 +162,7 @@ def _two_highest(a, s, i):  # type: ignore[no-untyped-def]
     return best, second, column
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator,unused-ignore]
+@compiled()
 def _assign(s, exemplars, owner):  # type: ignore[no-untyped-def]
     """Give each point to its most similar exemplar, let each group choose its best exemplar, and assign again."""
     n, groups = len(s), len(exemplars)

@@ -7,9 +7,9 @@ with the truth. FPR and TPR would be the same over ordered pairs, and FPR also i
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from polypcount.compiled import compiled
 from polypcount.corpus.columns import Int32Column, int_column, refuse_rows
 from polypcount.errors import DataError
 
@@ -145,7 +145,7 @@ def _pairs(sizes: Counts) -> int:
     return int((sizes - 1).sum()) // 2
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator,unused-ignore]
+@compiled()
 def _sweep(labels, order, polyp_sizes, groups, counts):  # type: ignore[no-untyped-def]
     """Fill groups [points] and counts [4, points]: TP, FP, FN, TN.
 

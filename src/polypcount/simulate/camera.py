@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from polypcount.simulate.layers import Canvas, compiled
+from polypcount.simulate.layers import Canvas, drawn
 from polypcount.simulate.noise import Float32
 
 _f = np.float32
@@ -18,7 +18,7 @@ def blur(canvas: Canvas, sigma: float, streak_x: float, streak_y: float) -> Canv
     """Blur by a Gaussian of `sigma` pixels, then by motion along a streak in pixels."""
     if sigma > _SOFT:
         small = blur(_halved(canvas), sigma / 2, streak_x / 2, streak_y / 2)
-        return _doubled(small, canvas.shape[1], canvas.shape[2])
+        return np.asarray(_doubled(small, canvas.shape[1], canvas.shape[2]))
     if sigma > 0.3:
         reach = int(np.ceil(2.5 * sigma))
         weights = np.exp(-0.5 * (np.arange(-reach, reach + 1) / sigma) ** 2).astype(np.float32)
@@ -29,7 +29,7 @@ def blur(canvas: Canvas, sigma: float, streak_x: float, streak_y: float) -> Canv
     return canvas
 
 
-@compiled
+@drawn
 def _halved(canvas: Canvas) -> Canvas:
     """Means of two by two pixels; of an odd row or column, the last is left out."""
     planes, height, width = canvas.shape[0], canvas.shape[1] // 2, canvas.shape[2] // 2
@@ -42,7 +42,7 @@ def _halved(canvas: Canvas) -> Canvas:
     return half
 
 
-@compiled
+@drawn
 def _doubled(canvas: Canvas, height: int, width: int) -> Canvas:
     """Twice as large, to this size, by linear interpolation."""
     planes, rows, columns = canvas.shape
@@ -60,7 +60,7 @@ def _doubled(canvas: Canvas, height: int, width: int) -> Canvas:
     return double
 
 
-@compiled
+@drawn
 def _blurred(canvas: Canvas, weights: Float32) -> Canvas:
     planes, height, width = canvas.shape
     reach = len(weights) // 2
@@ -87,7 +87,7 @@ def _blurred(canvas: Canvas, weights: Float32) -> Canvas:
     return whole
 
 
-@compiled
+@drawn
 def _smeared(canvas: Canvas, streak_x: float, streak_y: float, taps: int) -> Canvas:
     planes, height, width = canvas.shape
     smeared = np.zeros_like(canvas)
@@ -118,7 +118,7 @@ def develop(canvas: Canvas, view: Float32, camera: Float32, seed: int) -> NDArra
             half height and corner of the shown octagon, in heights of the frame; contrast; red-out, 0 to 1.
         seed: Seed of the noise.
     """
-    return _developed(canvas, view, camera, _mixed_colours(camera), _GRAIN, seed * 40_503_001)
+    return np.asarray(_developed(canvas, view, camera, _mixed_colours(camera), _GRAIN, seed * 40_503_001))
 
 
 def _mixed_colours(camera: Float32) -> Float32:
@@ -131,7 +131,7 @@ def _mixed_colours(camera: Float32) -> Float32:
     return (camera[:3, None] * mixed).astype(np.float32)
 
 
-@compiled
+@drawn
 def _developed(
     canvas: Canvas, view: Float32, camera: Float32, mixed: Float32, grain: NDArray[np.int8], start: int
 ) -> NDArray[np.uint8]:

@@ -16,9 +16,9 @@ instructions, and all eight bytes of a texture are interpolated at once.
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from polypcount.compiled import compiled
 from polypcount.simulate.noise import Float32
 
 Canvas = NDArray[np.float32]
@@ -27,7 +27,7 @@ Texture = NDArray[np.uint64]
 # Only what changes no result. Reordered sums or fused products would depend on which loop the compiler's code takes,
 # the vector one or the one for the rest of a row, and so the same seed would not give the same pixels.
 _EXACT = {"nnan", "ninf", "nsz"}
-compiled = njit(cache=True, fastmath=_EXACT, nogil=True, boundscheck=False, error_model="numpy")
+drawn = compiled(fastmath=_EXACT, boundscheck=False, error_model="numpy")
 
 # A plain number in a compiled loop has 64 bits and makes the calculation 64-bit, at twice the time.
 _f = np.float32
@@ -47,7 +47,7 @@ def packed(planes: NDArray[np.uint8]) -> Texture:
     return padded.view(np.uint64)[..., 0]
 
 
-@compiled
+@drawn
 def _between(p00: Any, p01: Any, p10: Any, p11: Any, a: Any, b: Any) -> Any:
     """Four points of a texture, weighted by 16ths a and b: planes 0, 2, 4, 6 and planes 1, 3, 5, 7, 16 bits each.
 
@@ -62,13 +62,13 @@ def _between(p00: Any, p01: Any, p10: Any, p11: Any, a: Any, b: Any) -> Any:
     return even, odd
 
 
-@compiled
+@drawn
 def _plane(lanes: Any, number: int) -> Any:
     """One of four planes of `_between`, 0 to 255."""
     return _f(np.int32((lanes >> np.uint64(16 * number)) & _LANE)) * _UNIT
 
 
-@compiled
+@drawn
 def _lit(x: float, y: float, slope_x: float, slope_y: float, light: Float32) -> Any:
     """Diffuse and mirrored light at a point of a surface with a slope; the lamp is beside the lens."""
     lean = max(_1 + light[2] * x + light[3] * y, _LEAST)
@@ -82,7 +82,7 @@ def _lit(x: float, y: float, slope_x: float, slope_y: float, light: Float32) -> 
     return diffuse / np.sqrt(_1 + _STEEP * (slope_x * slope_x + slope_y * slope_y)), shine * shine * light[0]
 
 
-@compiled
+@drawn
 def paint_wall(canvas: Canvas, view: Float32, wall: Texture, place: Float32, light: Float32) -> None:
     """Paint the inside of the colon.
 
@@ -152,7 +152,7 @@ def paint_wall(canvas: Canvas, view: Float32, wall: Texture, place: Float32, lig
                 canvas[c, i, j] = texture[c, j] * texture[c, j] * _f(1.5378701e-05) * diffuse + shine  # 255 ** -2
 
 
-@compiled
+@drawn
 def paint_patch(
     canvas: Canvas, view: Float32, patch: Texture, inverse: Float32, light: Float32, dirt: Float32, looks: Float32
 ) -> None:
@@ -219,7 +219,7 @@ def paint_patch(
                 canvas[c, i, j] = behind + opacity * (value * diffuse + shine * _f(0.9) - behind)
 
 
-@compiled
+@drawn
 def _columns(start: Any, slope: Any, low: Any, high: Any, view: Float32, width: int) -> Any:
     """Columns where start + slope * x is between low and high, for a row; the first, and the one after the last."""
     if abs(slope) < _f(1e-6):
@@ -229,7 +229,7 @@ def _columns(start: Any, slope: Any, low: Any, high: Any, view: Float32, width: 
     return max(0, int(np.floor(max(left, _f(-1)))) - 1), min(width, int(np.ceil(min(right, _f(width)))) + 1)
 
 
-@compiled
+@drawn
 def paint_fold(canvas: Canvas, view: Float32, wall: Texture, noise: Float32, fold: Float32, light: Float32) -> None:
     """Paint a fold of the wall, nearer than what it hides. Behind its crest it runs out into the wall.
 
@@ -286,7 +286,7 @@ def paint_fold(canvas: Canvas, view: Float32, wall: Texture, noise: Float32, fol
                 row[j] = row[j] * kept[j] + value * value * added[j]
 
 
-@compiled
+@drawn
 def paint_liquid(canvas: Canvas, view: Float32, noise: Float32, liquid: Float32, light: Float32) -> None:
     """Paint a pool of liquid that lies on one side of the view.
 
@@ -327,7 +327,7 @@ def paint_liquid(canvas: Canvas, view: Float32, noise: Float32, liquid: Float32,
                 canvas[c, i, j] = behind + cover * (liquid[5 + c] * tone - behind) + ripple + rim
 
 
-@compiled
+@drawn
 def paint_tool(canvas: Canvas, view: Float32, tool: Float32, light: Float32) -> None:
     """Paint a catheter, from beyond the edge of the frame to its tip, and the loop of its snare.
 
@@ -373,7 +373,7 @@ def paint_tool(canvas: Canvas, view: Float32, tool: Float32, light: Float32) -> 
                         canvas[c, i, j] += cover * (value - canvas[c, i, j])
 
 
-@compiled
+@drawn
 def paint_bubbles(canvas: Canvas, view: Float32, bubbles: Float32, light: Float32) -> None:
     """Paint bubbles, float32[n, 4]: x, y, radius, how milky."""
     height, width = canvas.shape[1], canvas.shape[2]
