@@ -107,7 +107,11 @@ def test_frame_by_frame_it_ends_with_the_same_answer(tracks: bool) -> None:
     assert np.array_equal(live.together, whole.together)
     assert np.array_equal(live.repeated, whole.repeated)
     assert live.interval == whole.interval
-    assert [one.whole for one in live.tracklets] == [one.whole for one in whole.tracklets]
+    for one, other in zip(live.tracklets, whole.tracklets, strict=True):
+        assert one.whole is not None
+        assert other.whole is not None
+        # Live, the best frame may be one that is no longer looked at when the tracklet is longer.
+        assert one.whole == other.whole or one.whole.quality > other.whole.quality
     assert counts[4] == 0
     assert counts[50] == 1
     assert counts[115] == 2
