@@ -21,6 +21,7 @@ from kills import PROGRAM, leftovers, prepare  # type: ignore[import-not-found,u
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 SIZES = (512, 4096, 20_000, 60_000)  # bytes of the largest file
 DISKS = (8, 32, 128)  # KiB
+_PROGRESS = ("learning from ", "validating on ", "epoch ")  # what a training says on its way
 
 
 def commands(data: Path) -> dict[str, list[str]]:
@@ -61,7 +62,7 @@ def judge(
     done = subprocess.run(
         command, capture_output=True, text=True, env=environment, cwd=places.get("PWD"), preexec_fn=limited
     )
-    lines = [line for line in done.stderr.splitlines() if " s left" not in line and not line.startswith("epoch ")]
+    lines = [line for line in done.stderr.splitlines() if " s left" not in line and not line.startswith(_PROGRESS)]
     good = not lines if done.returncode == 0 else done.returncode == 2 and len(lines) == 1 and "/" in lines[0]
     left = leftovers(*look)
     said = lines[-1][:160] if lines else ""
