@@ -224,3 +224,24 @@ def test_doctor(polypcount: Run) -> None:
 def bundled_fingerprint() -> str | None:
     file = Path(package.__file__).parent / "encoder" / "bundled" / "encoder.json"
     return str(json.loads(file.read_text())["fingerprint"]) if file.exists() else None
+
+
+@pytest.mark.parametrize("option", ["--boxes", "--boxes-dir", "--encoder", "--out", "--mask", "--size"])
+def test_an_empty_value_is_refused(polypcount: Run, option: str) -> None:
+    done = polypcount("count", "case.mp4", option, "")
+    assert (done.returncode, done.stderr) == (2, f"polypcount: {option} is given without a value\n")
+
+
+def test_a_number_beyond_all_polyps_is_refused(polypcount: Run) -> None:
+    done = polypcount("count", "case.mp4", "--polyps", "9" * 40)
+    assert done.returncode == 2
+    assert "polyps must be at most 1000000000" in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")
+def test_closed_streams_do_no_harm(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "polypcount", "simulate", str(tmp_path / "out"), "--procedures", "1"]
+    command += ["--minutes", "0.2", "--size", "96x80", "--as", "scenes"]
+    done = subprocess.run(["sh", "-c", '"$@" <&- >&- 2>&-', "sh", *command], timeout=120)
+    assert done.returncode == 0
+    assert Corpus.load(tmp_path / "out").videos

@@ -151,3 +151,18 @@ def test_none_and_one_tracklet(kind: str) -> None:
     point = point_of(kind, **KINDS[kind])
     assert group_into(point, GroupingInput.of(np.zeros((0, 3)), []), 1, 1)[0].shape == (0,)
     assert group_into(point, GroupingInput.of(np.ones((1, 3)), [0.5]), 2, 2)[0].tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        ({"parameters": {"threshold": 0.5}}, "probability-linkage needs a number intercept"),
+        ({"parameters": {**FITTED, "looks": "many"}}, "probability-linkage needs a number looks"),
+        ({"parameters": {**FITTED, "threshold": -1}}, "threshold must be a number from 0 to 1, found -1"),
+        ({"parameters": {**FITTED, "time": 10**400}}, "whole numbers may be up to 1000000000"),
+        ({"values": [-3, 0.5]}, "threshold must be a number from 0 to 1, found -3"),
+    ],
+)
+def test_a_point_that_no_method_can_run_is_refused_when_it_is_read(change: dict[str, object], line: str) -> None:
+    with pytest.raises(DataErrors, match=line):
+        check(OperatingPoint, {**POINT, **change}, "point")

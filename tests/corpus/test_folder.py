@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -213,3 +214,11 @@ def test_text_that_no_table_can_keep(tmp_path: Path) -> None:
 def test_equal_but_for_provenance_is_told_apart() -> None:
     corpus = Corpus((Video("a", 1),))
     assert dataclasses.replace(corpus, provenance=Provenance.now("else")) != corpus
+
+
+def test_a_device_or_pipe_in_place_of_a_table_is_refused(tmp_path: Path) -> None:
+    folder = Corpus((Video("a", 1),)).save(tmp_path / "c")
+    (tables(folder) / "boxes.parquet").unlink()
+    (tables(folder) / "boxes.parquet").symlink_to(os.devnull)  # a pipe would wait for ever
+    with pytest.raises(FileError, match=r"boxes\.parquet is not a file"):
+        Corpus.load(folder)

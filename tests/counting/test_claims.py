@@ -236,3 +236,14 @@ def test_a_frame_rate_that_is_not_used_is_said() -> None:
     report = silent(recording(), boxes(tracks=True), fps=30)
     assert report.video.fps == FPS
     assert any("frame rate of its own, 25, so the given one, 30, was not used" in remark for remark in report.remarks)
+
+
+def test_a_report_shows_itself_in_one_line() -> None:
+    report = silent(recording(), boxes(tracks=True))
+    assert repr(report).startswith(f"<CountReport of {report.video.id}: count 3, interval ")
+    assert len(repr(report)) < 120
+
+
+def test_boxes_in_no_track_are_only_mentioned_where_there_are_some() -> None:
+    report = silent(recording(), boxes(tracks=False))
+    assert "The boxes came without tracks and were tracked." in report.remarks

@@ -371,3 +371,10 @@ def test_an_output_that_changes_its_shape(tmp_path: Path) -> None:
 def test_errors_are_of_files_or_of_data(tmp_path: Path) -> None:
     with pytest.raises(FileError):
         load_detector(tmp_path / "none.onnx")
+
+
+def test_a_damaged_name_prints_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = finder(tmp_path / "a.onnx", "yolo-classes")
+    path.write_bytes(path.read_bytes().replace(b"ReduceMean", b"Reduce\x9fean"))  # ONNX Runtime's error is not UTF-8
+    assert "damaged or not an ONNX model" in refusal(path)
+    assert capfd.readouterr() == ("", "")

@@ -1,6 +1,7 @@
 import hashlib
 import importlib.util
 import json
+import os
 import shutil
 import struct
 from pathlib import Path
@@ -186,3 +187,11 @@ def test_missing_onnx_is_named_before_any_work(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(PolypcountError, match="pip install onnx"):
         save_encoder(make(), tmp_path / "new")
+
+
+def test_a_device_or_pipe_in_place_of_a_model_is_refused(tmp_path: Path) -> None:
+    folder = save_encoder(make(), tmp_path / "new")
+    for name in FILES:
+        model_file(folder, name).unlink()
+        model_file(folder, name).symlink_to(os.devnull)  # a pipe would wait for ever, /dev/zero would fill the memory
+    refused(folder, "is not a file")

@@ -179,3 +179,10 @@ def test_nothing_in_a_file_is_run(write: Write, tmp_path: Path) -> None:
 def test_a_file_of_aliases_is_refused_at_once(write: Write, content: str) -> None:
     with pytest.raises(PolypcountError, match=r"line \d: the alias \*a0? must be written out"):
         load_recipe(write(content))
+
+
+def test_a_base_that_is_another_kind_of_file_is_not_shown(write: Write, tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("Dear Gertrude")
+    with pytest.raises(FileError, match="must be keys and values, found text") as caught:
+        load_recipe(write("base: letter.txt"))
+    assert "Gertrude" not in str(caught.value)

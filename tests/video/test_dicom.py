@@ -199,3 +199,18 @@ def test_a_frame_time_vector_that_does_not_fit_is_not_used(tmp_path: Path, steps
     path = write_dicom(tmp_path / "a.dcm", pixels, ExplicitVRLittleEndian, 5, FrameTimeVector=steps, CineRate=10)
     source: Any = open_source(path)
     assert (source.times, source.fps) == (None, 10.0)
+
+
+def test_frame_times_beyond_any_recording_are_not_used(tmp_path: Path) -> None:
+    pixels = np.stack([numbered(number) for number in range(3)]).tobytes()
+    steps = ["0", "1e300", "1e300"]
+    path = write_dicom(tmp_path / "a.dcm", pixels, ExplicitVRLittleEndian, 3, FrameTimeVector=steps, CineRate=10)
+    source: Any = open_source(path)
+    assert (source.times, source.fps) == (None, 10.0)
+
+
+def test_more_frames_than_bytes_are_refused(tmp_path: Path) -> None:
+    pixels = np.stack([numbered(number) for number in range(3)]).tobytes()
+    path = write_dicom(tmp_path / "a.dcm", pixels, ExplicitVRLittleEndian, 10**9)
+    with pytest.raises(FileError, match=r"a\.dcm says it has 1,000,000,000 frames, more than its [0-9,]+ bytes"):
+        open_source(path)

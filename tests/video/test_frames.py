@@ -13,6 +13,7 @@ from PIL import Image
 
 from polypcount.corpus import FrameFiles, Video
 from polypcount.errors import DataError, FileError
+from polypcount.importers.reading import image_size
 from polypcount.video import open_source, open_video
 from polypcount.video.images import read_image
 from tests.video.movies import number_of, numbered, write_movie
@@ -147,3 +148,18 @@ def test_a_picture_of_fractions_is_refused(tmp_path: Path) -> None:
     path.write_bytes(stream.getvalue())
     with pytest.raises(FileError, match="fractions"):
         read_image(path)
+
+
+def test_a_link_to_nothing_does_not_shift_the_frames_after_it(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "a", 4)
+    (folder / "f_2.jpg").unlink()
+    (folder / "f_2.jpg").symlink_to(tmp_path / "gone.jpg")
+    with pytest.raises(FileError, match=r"f_2\.jpg is a link to nothing"):
+        open_source(folder)
+
+
+def test_a_device_or_pipe_is_not_read_as_an_image(tmp_path: Path) -> None:
+    (tmp_path / "a.png").symlink_to(os.devnull)  # a pipe would wait for ever
+    for read in (read_image, image_size):
+        with pytest.raises(FileError, match=r"a\.png is not a file"):
+            read(tmp_path / "a.png")

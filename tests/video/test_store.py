@@ -196,7 +196,7 @@ def test_failures_are_one_line_and_leave_the_store(tmp_path: Path) -> None:
     listed = Corpus((stills,), Boxes([0], [1], [[0, 0, 9, 9]]), files=FrameFiles([0], [0], ["0.jpg"]))
     assert "frame 1 cannot be read" in failing(listed, folder, [0])
     gone = Corpus((stills,), Boxes([0], [1], [[0, 0, 9, 9]]), files=FrameFiles([0], [1], ["gone.jpg"]))
-    assert "gone.jpg cannot be read: No such file" in failing(gone, folder, [0])
+    assert "gone.jpg does not exist" in failing(gone, folder, [0])
 
     wrong_size = Corpus((Video("film", 10, None, 1920, 1080, film.source),), Boxes([0], [4], [[0, 0, 9, 9]]))
     assert "frame 4 has 96 x 64 pixels, and the boxes are for 1920 x 1080" in failing(wrong_size, folder, [0])

@@ -198,3 +198,9 @@ def test_real_clip_equals_plain_decoding() -> None:
     for wanted in (range(53), [52], range(1, 53, 17)):
         for index, picture in source.frames(wanted):
             np.testing.assert_array_equal(picture, plain[index])
+
+
+def test_times_beyond_any_recording_are_not_used(tmp_path: Path) -> None:
+    path = write_movie(tmp_path / "a.mkv", 20, b_frames=0, times_ms=[40 * n + (n > 9) * 10**12 for n in range(20)])
+    source = assert_exact(path, 20)
+    assert source.times is None

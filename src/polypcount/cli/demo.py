@@ -29,6 +29,7 @@ def demo(
     """
     from polypcount.cli.count_words import counted
     from polypcount.cli.progress import show_progress
+    from polypcount.cli.texts import harmless
     from polypcount.counting import count
     from polypcount.importers import write_boxes
 
@@ -45,7 +46,9 @@ def demo(
     truth = len(corpus.polyps)
     tracklets = "1 tracklet" if len(report.tracklets) == 1 else f"{len(report.tracklets)} tracklets"
     typer.echo(f"Counted {counted(report)} in {tracklets}; there {'is' if truth == 1 else 'are'} {truth}.")
-    typer.echo(f"recording: {recording}\nboxes:     {folder / 'boxes'}\nreport:    {folder / 'report' / 'report.html'}")
+    typer.echo(f"recording: {harmless(str(recording))}")
+    typer.echo(f"boxes:     {harmless(str(folder / 'boxes'))}")
+    typer.echo(f"report:    {harmless(str(folder / 'report' / 'report.html'))}")
     typer.echo("The same for a recording of yours: polypcount count case.mp4 --boxes case.json")
 
 

@@ -18,6 +18,7 @@ class Terminated(KeyboardInterrupt):
 
 def main() -> None:
     """Run the program. Signals are answered before anything large is imported."""
+    _open_standard_streams()
     try:
         with stoppable():
             from polypcount.cli.main import main as run
@@ -25,6 +26,16 @@ def main() -> None:
             run()
     finally:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # all is done: a late Ctrl-C ends the process without a traceback
+
+
+def _open_standard_streams() -> None:
+    """Open what the caller has closed (`2>&-`). Else the next file that is opened takes the place of standard error."""
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number, which is this one
+            setattr(sys, name, os.fdopen(number, mode, closefd=False))
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field, model_validator
 
-from polypcount.clustering.base import Method
+from polypcount.clustering.base import Method, completed
 from polypcount.clustering.bounds import NoClustering, Oracle
 from polypcount.clustering.grid import Grid
 from polypcount.clustering.grouping import Labels, renumber
@@ -36,6 +36,7 @@ METHODS: dict[str, type[Method]] = {
         Oracle,
     )
 }
+_LARGEST = 10**9
 COUNTING_METHODS: dict[str, type[Method]] = {**METHODS, ProbabilityLinkage.name: ProbabilityLinkage}
 
 
@@ -89,6 +90,14 @@ class OperatingPoint(Schema):
             raise ValueError(f"varied must be one of {', '.join(kind.presets['paper'])}, found {self.varied!r}")
         if list(self.values) != sorted(self.values):
             raise ValueError("values must be in rising order")
+        required = [entry.name for entry in signature(kind).parameters.values() if entry.default is entry.empty]
+        for name in required:
+            if isinstance(self.parameters.get(name, ""), str):
+                raise ValueError(f"parameters: {self.method} needs a number {name}")
+        if any(isinstance(value, int) and abs(value) > _LARGEST for value in self.parameters.values()):
+            raise ValueError(f"parameters: whole numbers may be up to {_LARGEST}")
+        method = self.build()
+        completed(method, Grid({self.varied: tuple(dict.fromkeys([getattr(method, self.varied), *self.values]))}))
         return self
 
     def build(self) -> Method:

@@ -146,6 +146,8 @@ def _video(row: dict[str, Any], folder: Path) -> Video:
 
 def _read_table(path: Path, schema: pa.Schema) -> pa.Table:
     try:
+        if path.exists() and not path.is_file():  # reading a pipe would wait for ever
+            raise FileError(f"{path} is not a file; copy the whole corpus again")
         found = parquet_schema(path)
         for column in schema:
             if column.name not in found.names:

@@ -38,9 +38,8 @@ def remarks(
     if tracked.named_polyps:
         sentences.append(_named(tracked, decision, kept=settings.keep_polyps))
     if tracked.tracked:
-        sentences.append(
-            f"The boxes came without tracks and were tracked; {ownerless:,} of {len(boxes):,} belong to no track."
-        )
+        lost = f"; {ownerless:,} of {len(boxes):,} are in no track" if ownerless else ""
+        sentences.append(f"The boxes came without tracks and were tracked{lost}.")
     elif ownerless:
         sentences.append(
             f"{ownerless:,} of {len(boxes):,} boxes have neither a polyp nor a track, unlike the others, and were not "

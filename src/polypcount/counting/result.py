@@ -116,7 +116,7 @@ class CountInterval:
     meaning: str
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CountReport:
     """The polyps of one recording.
 
@@ -177,6 +177,13 @@ class CountReport:
             raise DataError("a count report with boxes must name the tracklet of each, or -1")
         if self.times is not None and (self.boxes is None or self.times.shape != (self.video.frame_count + 1,)):
             raise DataError("a count report with times must have one for each frame and one for the end, and boxes")
+
+    def __repr__(self) -> str:
+        """The count alone: the columns would fill many screens."""
+        between = f"{self.interval.low} to {self.interval.high}" if self.interval else None
+        return (
+            f"<CountReport of {self.video.id}: count {self.count}, interval {between}, {len(self.tracklets)} tracklets>"
+        )
 
     @property
     def count(self) -> int:

@@ -10,7 +10,7 @@ from polypcount.importers import BoxConvention
 from polypcount.storage import SettingsSchema
 from polypcount.tracking import TrackRules
 
-_Count = Annotated[int, Field(ge=1)]
+_Count = Annotated[int, Field(ge=1, le=10**9)]
 _Rectangle = Annotated[tuple[int, int, int, int], Field(strict=False)]
 BOX_FILE_SETTINGS = ("boxes_format", "first_frame", "box", "ids", "size", "images")
 

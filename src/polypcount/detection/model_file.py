@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from polypcount.detection.facts import ModelFacts, read_facts
 from polypcount.detection.settings import LARGEST_SIDE
 from polypcount.encoder import Preprocessing
-from polypcount.encoder.engine_onnx import best_providers, failure, session_options
+from polypcount.encoder.engine_onnx import best_providers, failure, new_session, session_options
 from polypcount.errors import DataError, FileError, first_line
 from polypcount.machine import available_cores
-from polypcount.offline import import_offline
 from polypcount.video.frames import Image
 
 _LARGEST_FILE = 1 << 31  # the limit of the ONNX format
@@ -136,7 +135,6 @@ def open_model(path: Path, size: tuple[int, int] | None = None) -> OnnxModel:
 
 def _open_session(path: Path) -> tuple[Any, str]:
     """The session over an ONNX file, and its fingerprint."""
-    onnxruntime = import_offline("onnxruntime")
     try:
         if not path.is_file():
             raise FileError(f"{path} does not exist or is not a file; the ONNX file of a detector was expected")
@@ -150,7 +148,7 @@ def _open_session(path: Path) -> tuple[Any, str]:
     # Threads that wait for the next image by spinning take the cores from decoding it.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     try:
-        session = onnxruntime.InferenceSession(str(path), options, providers=best_providers())
+        session = new_session(str(path), options, best_providers())
     except Exception as problem:  # its errors share no parent
         if missing := [file for file in weights if not file.is_file()]:
             raise FileError(f"{path} needs its weights from {missing[0].name}; copy that file beside it") from None

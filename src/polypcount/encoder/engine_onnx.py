@@ -67,6 +67,15 @@ def session_options(threads: int) -> Any:
     return options
 
 
+def new_session(model: bytes | str, options: Any, providers: list[Any]) -> Any:
+    """An `onnxruntime.InferenceSession` over the content or the path of a model.
+
+    Where the processor alone is used there is nothing to fall back to; the library would try again, and print so.
+    """
+    fallback = int(len(providers) > 1)
+    return import_offline("onnxruntime").InferenceSession(model, options, providers=providers, enable_fallback=fallback)
+
+
 def failure(problem: BaseException) -> str:
     """Why ONNX Runtime failed: the end of its message; names of its functions come before it."""
     text = first_line(problem)
@@ -93,10 +102,9 @@ def open_session(
     providers: list[Any] | None = None,
 ) -> Any:
     """An `onnxruntime.InferenceSession` over a model with these inputs and outputs; by default on the processor."""
-    onnxruntime = import_offline("onnxruntime")
     options = session_options(threads or available_cores())
     try:
-        session = onnxruntime.InferenceSession(content, options, providers=providers or [_CPU])
+        session = new_session(content, options, providers or [_CPU])
     except Exception as problem:  # its errors share no parent
         raise FileError(f"{source} is damaged or not an ONNX model; save the encoder again") from problem
     ends = (session.get_inputs(), session.get_outputs())

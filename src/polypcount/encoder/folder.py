@@ -34,6 +34,7 @@ from polypcount.encoder.manifest import (
 from polypcount.encoder.runtime import Encoder
 from polypcount.encoder.spec import EncoderSpec
 from polypcount.errors import DataError, FileError, first_line
+from polypcount.storage import read_bytes
 from polypcount.version import __version__
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _TOLERANCE = 1e-4
+_LARGEST_FILE = 1 << 31  # the limit of the ONNX format
 
 
 @dataclass(frozen=True)
@@ -204,19 +206,16 @@ def _read(folder: Path, names: tuple[str, ...], optional: tuple[str, ...] = ()) 
 
 
 def _content(path: Path, sha256: str) -> bytes:
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
+    if not path.exists():
         what = "the encoder is not complete; copy the whole folder again"
         if path.name == WEIGHTS and path.with_name(FRAME).exists():
             raise FileError(
                 f"{path.parent} has no torch weights: this encoder runs with the engines onnx and openvino, and "
                 "cannot be trained further",
                 mend="engine",
-            ) from None
-        raise FileError(f"{path} is missing: {what}") from None
-    except OSError as problem:
-        raise FileError(f"{path} cannot be read: {first_line(problem)}") from problem
+            )
+        raise FileError(f"{path} is missing: {what}")
+    content = read_bytes(path, _LARGEST_FILE)
     if hashlib.sha256(content).hexdigest() != sha256:
         raise FileError(f"{path} was changed after saving: its SHA-256 is not the recorded one; copy the folder again")
     return content

@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from polypcount.errors import DataError
+from polypcount.storage.parquet_footer import values_of_chunks
 
 LARGEST_BYTES = 1 << 32
 _SURELY_READ, _TIMES_PACKED = 1 << 26, 100
@@ -54,7 +55,7 @@ def read_columns(path: Path, names: Sequence[str], texts: Sequence[str], most_ro
         rows = file.metadata.num_rows
         if most_rows is not None and rows > most_rows:
             raise DataError(f"the file has {rows:,} rows, at most {most_rows:,} are read")
-        refuse_unfolding(_claimed_bytes(file, names), path)
+        refuse_unfolding(_claimed_bytes(file, names, values_of_chunks(path)), path)
         pieces, size = [], 0
         for piece in file.iter_batches(_ROWS_AT_ONCE, columns=list(names)):
             pieces.append(piece)
@@ -78,8 +79,8 @@ def without_codes(table: pa.Table, path: Path) -> pa.Table:
     return table
 
 
-def _claimed_bytes(file: pq.ParquetFile, names: Sequence[str]) -> int:
-    """At least how many bytes the columns take, by the number of values in the metadata.
+def _claimed_bytes(file: pq.ParquetFile, names: Sequence[str], values: list[list[int]]) -> int:
+    """At least how many bytes the columns take, by the number of values of each column in each row group.
 
     The metadata also gives sizes, which are not used: if they are damaged, pyarrow ends the whole process.
     """
@@ -88,6 +89,5 @@ def _claimed_bytes(file: pq.ParquetFile, names: Sequence[str]) -> int:
         leaf = file.schema.column(number)
         if leaf.path.split(".")[0] in names:
             width = _WIDTHS.get(leaf.physical_type, max(leaf.length, 1))
-            groups = range(file.metadata.num_row_groups)
-            claimed += width * sum(file.metadata.row_group(group).column(number).num_values for group in groups)
+            claimed += width * sum(group[number] for group in values if number < len(group))
     return claimed

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from importlib import resources
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 from polypcount.errors import DataError, FileError, first_line
@@ -71,7 +72,8 @@ def _read(name: str, folder: Path, depth: int) -> dict[str, Any]:
     except DataError as problem:
         raise FileError(f"{path}: the recipe is not valid YAML, {problem}") from None
     if not isinstance(values, dict):
-        raise FileError(f"{path}: a recipe must be keys and values, found {str(values)[:50]!r}")
+        kind = {str: "text", list: "a list", NoneType: "nothing"}.get(type(values), "a value")
+        raise FileError(f"{path}: a recipe must be keys and values, found {kind}")  # the file may be anything else
     return _with_base(values, f"recipe {path}", path.parent, depth)
 
 

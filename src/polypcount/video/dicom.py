@@ -15,7 +15,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from polypcount.errors import FileError, PolypcountError, first_line
-from polypcount.video.frames import FrameSource, Image, missing_frame, refuse_large, uneven, wanted_frames
+from polypcount.video.frames import (
+    LONGEST_SECONDS,
+    FrameSource,
+    Image,
+    missing_frame,
+    refuse_large,
+    uneven,
+    wanted_frames,
+)
 from polypcount.video.video_file import VideoFile
 
 if TYPE_CHECKING:
@@ -87,6 +95,10 @@ class DicomImages:
                 f"{path}: pixels of 1 to 16 bits without sign, and at least one frame, were expected; "
                 f"found {self._bits} bits and {self.frame_count} frames"
             )
+        if self.frame_count > (size := path.stat().st_size):  # memory would be taken for each of them
+            raise FileError(
+                f"{path} says it has {self.frame_count:,} frames, more than its {size:,} bytes; it is damaged"
+            )
         self._expected = max(self.frame_count, expected_frames)
         times = _frame_times(header, self.frame_count)
         self.fps = _fps(header) or (None if times is None else self.frame_count / float(times[-1]))
@@ -148,7 +160,7 @@ def _frame_times(header: "Dataset", frame_count: int) -> NDArray[np.float64] | N
     """When each frame is shown and when the last one ends, float64[frame_count + 1], by the vector of frame times.
 
     The vector holds the milliseconds since the frame before, 0 for the first. The last frame is as long as the others
-    on average. None where there is no such vector for these frames.
+    on average. None where there is no such vector for these frames, or it is too long for a recording.
     """
     try:
         steps = np.asarray(header.get("FrameTimeVector"), np.float64).reshape(-1) / 1000
@@ -156,7 +168,8 @@ def _frame_times(header: "Dataset", frame_count: int) -> NDArray[np.float64] | N
         return None
     if len(steps) != frame_count or frame_count < 2 or not (np.isfinite(steps).all() and (steps[1:] > 0).all()):
         return None
-    return np.cumsum([0.0, *steps[1:], steps[1:].mean()])
+    times = np.cumsum([0.0, *steps[1:], steps[1:].mean()])
+    return times if times[-1] < LONGEST_SECONDS else None
 
 
 def _stream_segments(path: Path, pixels_at: int) -> list[tuple[int, int]]:

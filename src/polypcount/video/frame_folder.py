@@ -77,13 +77,16 @@ def images_in(folder: Path) -> list[str]:
     """Names of the images directly in a folder, in natural order, without hidden ones."""
     try:
         with os.scandir(folder) as entries:
-            names = [
-                entry.name
+            images = [
+                entry
                 for entry in entries
                 if os.path.splitext(entry.name)[1].lower() in IMAGE_SUFFIXES
                 and not entry.name.startswith(".")
-                and entry.is_file()
+                and not entry.is_dir()
             ]
+        missing = next((entry.name for entry in images if not entry.is_file()), None)
     except OSError as problem:
         raise FileError(f"{folder} cannot be listed: {first_line(problem)}") from None
-    return sorted(names, key=natural_key)
+    if missing is not None:  # without it, every later frame would have another number
+        raise FileError(f"{folder / missing} is a link to nothing, or not a file; put the image there, or remove it")
+    return sorted((entry.name for entry in images), key=natural_key)

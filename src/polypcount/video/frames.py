@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from polypcount.errors import DataError, FileError, first_line
 
 LARGEST_PIXELS = 1 << 26  # of one frame, 200 MB as RGB; ten times those of any endoscope
+LONGEST_SECONDS = 1e7  # of a recording, 116 days; times beyond are damage
 
 Image = NDArray[np.uint8]
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from polypcount.errors import FileError, first_line
+from polypcount.storage import read_bytes
 from polypcount.video.frames import Image, refuse_large
 
 if TYPE_CHECKING:
@@ -24,13 +25,7 @@ def read_image(path: Path) -> Image:
     palette images become RGB, transparency is dropped, 16-bit values keep their upper 8 bits. Of several pages, the
     first is read.
     """
-    try:
-        with path.open("rb") as file:
-            data = file.read(_LARGEST_BYTES + 1)
-    except (OSError, ValueError) as problem:
-        raise FileError(f"{path} cannot be read: {first_line(problem)}") from None
-    if len(data) > _LARGEST_BYTES:
-        raise FileError(f"{path} is larger than the {_LARGEST_BYTES:,} bytes that an image may have")
+    data = read_bytes(path, _LARGEST_BYTES)
     return _read_jpeg(path, data) if data.startswith(_JPEG_START) else _read_with_pillow(path, data)
 
 

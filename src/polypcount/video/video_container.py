@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polypcount.errors import FileError, first_line
+from polypcount.video.frames import LONGEST_SECONDS
 
 if TYPE_CHECKING:
     from av import Packet, VideoFrame, VideoStream
@@ -90,7 +91,7 @@ class FrameTimes:
         keys: int64[k], indices of the frames at which decoding can begin, rising; empty where `shown` is None.
         frame_count: How many frames the file holds.
         seconds: float64[frame_count + 1], the same as `shown` in seconds from the first frame, and the end of the last
-            frame; None where `shown` is.
+            frame; None where `shown` is, or where they are too long for a recording.
     """
 
     shown: NDArray[np.int64] | None
@@ -136,4 +137,4 @@ def read_times(video: VideoBytes) -> FrameTimes:
     # Where the file does not say how long the last frame is shown, it is as long as the others on average.
     end = shown[-1] + (last_duration or (shown[-1] - shown[0]) / max(len(shown) - 1, 1))
     seconds = (np.append(shown, end) - shown[0]) * unit
-    return FrameTimes(shown, keys_at, len(shown), seconds if seconds[-1] > 0 else None)
+    return FrameTimes(shown, keys_at, len(shown), seconds if 0 < seconds[-1] < LONGEST_SECONDS else None)

@@ -55,6 +55,8 @@ def _opened(path: Path) -> Iterator["Image.Image"]:
     """An image file, whose pixels are not yet read; a small file that claims to hold a huge image is refused."""
     from PIL import Image
 
+    if path.exists() and not path.is_file():  # reading a pipe would wait for ever
+        raise FileError(f"{path} is not a file; an image was expected")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
