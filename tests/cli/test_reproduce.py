@@ -97,7 +97,8 @@ def test_a_stop_says_how_to_continue(
     [
         (("--rows=our",), "there is no row 'our'"),
         (("--seeds=1,x",), "--seeds must be whole numbers from 0, separated by commas, found '1,x'"),
-        (("--renders=",), "--renders must be whole numbers from 0"),
+        (("--renders=,",), "--renders must be whole numbers from 0"),
+        (("--renders=",), "--renders is given without a value"),
         (("--steps=1", "--budget=1"), "give one of them"),
         (("--simulated",), "give either --simulated or the folders"),
         (("--stills=.",), "--stills are for --simulated"),
