@@ -37,6 +37,7 @@ from polypcount.counting.evidence import Evidence, together_rows
 from polypcount.counting.jumps import jumps
 from polypcount.encoder import Encoder, bundled_folder, load_encoder
 from polypcount.encoder.features import KeptFeatures
+from polypcount.evaluation import reidentification_scores
 from polypcount.evaluation.pairs import sweep_counts
 from polypcount.machine import available_cores
 from polypcount.simulate import TimelineSettings, list_stills, simulate_scenes
@@ -132,10 +133,17 @@ def judged(corpus: pc.Corpus, any_fpr: OperatingPoint) -> dict[str, Any]:
         "polyps": len(np.unique(truth)),
         "annotated": len(corpus.polyps),
         "tracklets": len(evidence),
+        "pair_auc": pair_auc(report.embeddings.vectors, truth),
         "low": low,
         "high": high,
         "methods": {name: scores(labels.get(name, truth), truth) for name in (*points, ALONE)},
     }
+
+
+def pair_auc(vectors: NDArray[np.float32], truth: NDArray[np.int32]) -> float | None:
+    """By cosine, of the pairs of tracklets of one polyp against those of two; None where there are not both."""
+    auc = reidentification_scores(vectors, truth).auroc if len(truth) > 1 else math.nan
+    return None if math.isnan(auc) else float(auc)
 
 
 def scores(labels: NDArray[np.int32], truth: NDArray[np.int32]) -> dict[str, float | None]:
@@ -173,6 +181,8 @@ def judge(options: argparse.Namespace) -> None:
     print(
         f"interval: holds {share:.3f} (+- {spread:.3f}), mean width {width:.2f}; all annotated polyps {annotated:.3f}"
     )
+    aucs = [row["pair_auc"] for row in rows if row["pair_auc"] is not None]
+    print(f"pair AUC: {np.mean(aucs):.3f}, mean over {len(aucs)} procedures")
     if options.write:
         kept = read_operating_points(bundled_folder())
         points = {name: with_measured(point, rows, name, float(share)) for name, point in kept.points.items()}

@@ -90,6 +90,9 @@ def main() -> None:
             "study": [*PROGRAM, "study", vectors, "--grid", "coarse", "--out", str(out / "study"), "--min-frames", "1"],
             "train, 3 steps": [*PROGRAM, "train", str(data), "--recipe", "small", *few, "--out", str(out / "run")],
             "doctor": [*PROGRAM, "doctor"],
+            f"for comparison: onnxruntime without polypcount, live {given.seconds:.0f} s": [
+                *(sys.executable, "-c", f"import onnxruntime, time; time.sleep({given.seconds})")
+            ],
         }
         print("| what ran | exit code | lived, s | sockets | lookups | files of others |\n|---|---|---|---|---|---|")
         for name, command in commands.items():

@@ -1,4 +1,6 @@
-"""Draw the picture in the README: the report of `polypcount demo` in a browser.
+"""Draw the picture in the README: the report of `polypcount demo --minutes 6` in a browser.
+
+A procedure of a minute, as the demo draws by default, is too short for an interval.
 
 Needs chromium and the test extra. Run: .venv/bin/python docs/make_pictures.py
 """
@@ -20,7 +22,7 @@ def main() -> None:
     """Write docs/images/report.png."""
     program = Path(sys.executable).with_name("polypcount")
     with tempfile.TemporaryDirectory() as place, sync_playwright() as player:
-        subprocess.run([program, "demo", "--out", f"{place}/demo"], check=True)
+        subprocess.run([program, "demo", "--minutes", "6", "--out", f"{place}/demo"], check=True)
         browser = player.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
         page.goto(Path(f"{place}/demo/report/report.html").as_uri())

@@ -134,7 +134,12 @@ def test_frame_by_frame_it_ends_with_the_same_answer(tracks: bool) -> None:
     assert np.array_equal(live.together, whole.together)
     assert np.array_equal(live.repeated, whole.repeated)
     assert live.interval == whole.interval
-    assert [one.whole for one in live.tracklets] == [one.whole for one in whole.tracklets]
+    # More frames of a long tracklet go by than are looked at in the end, so its best picture may be a better one.
+    assert live.tracklets[-1].whole == whole.tracklets[-1].whole
+    for one, other in zip(live.tracklets, whole.tracklets, strict=True):
+        assert one.whole is not None
+        assert other.whole is not None
+        assert one.whole.quality >= other.whole.quality
     assert counts[4] == 0
     assert counts[50] == 1
     assert counts[115] == 2

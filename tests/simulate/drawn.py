@@ -15,7 +15,7 @@ from polypcount.simulate.patches import Patch, drawn_polyp
 from polypcount.simulate.paths import Visit
 from polypcount.simulate.scene import Scene
 from polypcount.simulate.scene_file import SceneFile
-from polypcount.simulate.timeline import Timeline, simulate_timeline
+from polypcount.simulate.timeline import SimulatedTimeline, simulate_timeline
 
 Picture = NDArray[np.uint8]
 Box = tuple[float, float, float, float]
@@ -25,7 +25,7 @@ SHORT = TimelineSettings(width=WIDTH, height=HEIGHT, minutes=0.2)
 STILL_WIDTH, STILL_HEIGHT = 200, 160
 
 
-def timeline(seen: Mapping[int, Mapping[int, Box]], frame_count: int = 100) -> Timeline:
+def timeline(seen: Mapping[int, Mapping[int, Box]], frame_count: int = 100) -> SimulatedTimeline:
     """One video in which polyp p, seen from the front, is at `seen[frame][p]`; nothing comes before it."""
     rows = [(frame, polyp, box) for frame in sorted(seen) for polyp, box in seen[frame].items()]
     boxes = Boxes(
@@ -46,11 +46,11 @@ def timeline(seen: Mapping[int, Mapping[int, Box]], frame_count: int = 100) -> T
                 shown[frame] = True
         visits.append(Visit(polyp, 0, pose, shown, np.zeros((frame_count, 3)), np.ones(frame_count, bool)))
     video = Video("v", frame_count, FPS, WIDTH, HEIGHT)
-    return Timeline(Corpus((video,), boxes, tuple(Polyp(f"p{k}", "v") for k in range(count))), tuple(visits))
+    return SimulatedTimeline(Corpus((video,), boxes, tuple(Polyp(f"p{k}", "v") for k in range(count))), tuple(visits))
 
 
 def scene_of(
-    line: Timeline, difficulty: Difficulty = CLEAN, seed: int = 1, changed: Mapping[int, str] | None = None
+    line: SimulatedTimeline, difficulty: Difficulty = CLEAN, seed: int = 1, changed: Mapping[int, str] | None = None
 ) -> Scene:
     """The scene of a timeline, with drawn polyps; changed: polyps that are drawn "bare" or "unseen"."""
     kinds = {"": drawn_polyp, "bare": bare, "unseen": unseen}

@@ -189,7 +189,7 @@ def test_a_finished_run_can_go_on_for_more_epochs(trained: Trained, whole: Path,
     start = save_encoder(new_model(load_recipe("temporal", [*tiny("temporal"), *WHOLE])), tmp_path / "start")
     trained(*WHOLE, "epochs=1", f"model.start={start}")
     shutil.rmtree(start)  # the checkpoint has all weights
-    (tmp_path / "run" / "checkpoints" / ".last.safetensors.0123abcd").write_bytes(b"left by a kill")
+    (tmp_path / "run" / "checkpoints" / ".last.safetensors.0123abcd.unfinished").write_bytes(b"left by a kill")
     trained("epochs=2", resume=True)
     assert not list((tmp_path / "run" / "checkpoints").glob(".*"))
     assert equal(whole, tmp_path / "run")

@@ -8,11 +8,20 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.csgraph import connected_components
 
 from polypcount.clustering.affinity import affinity_propagation
+from polypcount.clustering.average_linkage import average_linkage
 from polypcount.clustering.base import Method, SweepTask, completed
 from polypcount.clustering.grid import ALPHAS, GAMMAS, PREFERENCES, THRESHOLDS, Grid, Preset
 from polypcount.clustering.grouping import Labels, Sweep, medoids
 from polypcount.clustering.grouping_input import GroupingInput
-from polypcount.clustering.similarity import Fusion, Matrix, VisualSimilarity, fuse, pair_values
+from polypcount.clustering.similarity import (
+    Block,
+    Fusion,
+    Matrix,
+    VisualSimilarity,
+    change_symmetric,
+    fuse,
+    pair_values,
+)
 
 _PRESETS: tuple[Preset, ...] = ("paper", "coarse", "fine")
 _FEWEST_TASKS = 16  # enough to keep a few cores busy to the end
@@ -283,10 +292,12 @@ class Agglomerative(SimilarityMethod):
         return _between(1 - self._tree(similarity)[:, 2] if len(similarity) > 1 else np.empty(0))
 
     def _tree(self, similarity: Matrix) -> NDArray[np.float64]:
-        """The tree over [units, units], of two units at least, float64[units - 1, 4]; its joins come nearest first.
+        """The tree over [units, units], of two units at least: two nodes and a distance for each join, nearest first.
 
-        It is the tree of scikit-learn, which calls the same function.
+        It is the tree of scikit-learn, which calls scipy.
         """
+        if self.linkage == "average":
+            return average_linkage(_distances(similarity))
         from scipy.cluster.hierarchy import linkage
 
         distance = pair_values(similarity)
@@ -319,6 +330,20 @@ class TemporalAgglomerative(Agglomerative):
         fusion: Fusion = "sum",
     ) -> None:
         super().__init__(threshold, linkage=linkage, alpha=alpha, gamma=gamma, similarity=similarity, fusion=fusion)
+
+
+def _distances(similarity: Matrix) -> Matrix:
+    """1 - the mean similarity of both directions, as a new symmetric matrix."""
+
+    def fill(block: Matrix, where: Block) -> None:
+        rows, columns = where
+        block += similarity[columns, rows].T
+        block /= 2
+        np.subtract(1, block, out=block)
+
+    distance = similarity.copy()
+    change_symmetric(distance, fill)
+    return distance
 
 
 def _between(similarities: NDArray[np.float64]) -> NDArray[np.float64]:

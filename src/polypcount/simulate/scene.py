@@ -25,7 +25,7 @@ from polypcount.simulate.patches import Patch
 from polypcount.simulate.paths import Visit
 from polypcount.simulate.projection import Values, outline_boxes, seen_from
 from polypcount.simulate.surroundings import Surroundings, Views
-from polypcount.simulate.timeline import Timeline, visited_boxes
+from polypcount.simulate.timeline import SimulatedTimeline, visited_boxes
 from polypcount.video.frames import Image
 
 Region = tuple[float, float, float, float]
@@ -47,7 +47,7 @@ class Scene:
     """
 
     def __init__(
-        self, timeline: Timeline, makers: Sequence[PatchMaker], difficulty: Difficulty, seed: Sequence[int]
+        self, timeline: SimulatedTimeline, makers: Sequence[PatchMaker], difficulty: Difficulty, seed: Sequence[int]
     ) -> None:
         self.video = timeline.corpus.videos[0]
         self.width, self.height = int(self.video.width or 0), int(self.video.height or 0)

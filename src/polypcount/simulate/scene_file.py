@@ -22,7 +22,7 @@ from polypcount.simulate.patches import drawn_polyp
 from polypcount.simulate.scene import PatchMaker, Scene
 from polypcount.simulate.settings import TimelineSettings
 from polypcount.simulate.stills import Still, still_polyp
-from polypcount.simulate.timeline import Timeline, simulate_timeline
+from polypcount.simulate.timeline import SimulatedTimeline, simulate_timeline
 from polypcount.storage import Manifest, read_manifest, write_text
 from polypcount.video import CropRule
 from polypcount.video.crop import padded
@@ -81,7 +81,7 @@ class SceneFile(Manifest):
             )
         return scene
 
-    def timeline(self) -> Timeline:
+    def timeline(self) -> SimulatedTimeline:
         """Which polyp is where, and when."""
         return simulate_timeline(self.seed, self.index, self.like, self.settings)
 

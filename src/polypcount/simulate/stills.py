@@ -89,7 +89,9 @@ def list_stills(folder: Path, progress: Progress = no_progress) -> list[Still]:
     firsts = set(np.unique(group, return_index=True)[1].tolist())
     chosen = [pairs[usable[k]] for k in first_of_each(vectors) if k in firsts]
     useless, again = len(names) - len(usable), len(usable) - len(chosen)
-    _log.info("%d of %d stills are used: %d are unusable, %d repeat a polyp", len(chosen), len(names), useless, again)
+    if len(chosen) < len(names):
+        used, of = len(chosen), len(names)
+        _log.warning("%d of %d stills are used: %d are unusable, %d repeat a polyp", used, of, useless, again)
     return [Still(str(image.resolve()), str(mask.resolve())) for image, mask in chosen]
 
 

@@ -29,7 +29,7 @@ _NEIGHBOUR = 0.16  # how far neighbours are from the middle between them, in wid
 
 
 @dataclass(frozen=True, eq=False)
-class Timeline:
+class SimulatedTimeline:
     """One procedure without pixels.
 
     Attributes:
@@ -70,7 +70,7 @@ def simulate_timelines(
     return Corpus(whole.videos, whole.boxes, whole.polyps, provenance=Provenance.now("simulate", (), parameters))
 
 
-def simulate_timeline(seed: int, index: int, like: SplitPart, settings: TimelineSettings) -> Timeline:
+def simulate_timeline(seed: int, index: int, like: SplitPart, settings: TimelineSettings) -> SimulatedTimeline:
     """One procedure of `simulate_timelines`, by its index."""
     if seed < 0:
         raise DataError(f"the seed must be at least 0, found {seed}")
@@ -90,7 +90,9 @@ def _shortened(model: RealColonProcedure, settings: TimelineSettings) -> RealCol
     return model._replace(fps=model.fps / settings.frame_step, frame_count=frames, polyp_frames=shown)
 
 
-def _procedure(name: str, model: RealColonProcedure, settings: TimelineSettings, rng: np.random.Generator) -> Timeline:
+def _procedure(
+    name: str, model: RealColonProcedure, settings: TimelineSettings, rng: np.random.Generator
+) -> SimulatedTimeline:
     video = Video(
         id=name,
         frame_count=model.frame_count,
@@ -100,7 +102,7 @@ def _procedure(name: str, model: RealColonProcedure, settings: TimelineSettings,
         dataset="simulated",
     )
     if model.polyps == 0:
-        return Timeline(Corpus((video,)), ())
+        return SimulatedTimeline(Corpus((video,)), ())
     along = _positions(model.polyps, settings.clustered, rng)
     polyps = tuple(_polyp(f"{name}_{k + 1}", name, position, rng) for k, position in enumerate(along))
     ratios = rng.uniform(1, _LONGEST, len(polyps))
@@ -110,7 +112,7 @@ def _procedure(name: str, model: RealColonProcedure, settings: TimelineSettings,
     for episode, start in zip(episodes, episode_starts(episodes, model.frame_count).tolist(), strict=True):
         visits += _visits(episode, start, model.fps, settings.width / settings.height, sizes, ratios, rng)
     boxes = visited_boxes(visits, [partial(ellipse_boxes, ratio=ratio) for ratio in ratios.tolist()], video)
-    return Timeline(Corpus((video,), boxes, polyps), tuple(visits))
+    return SimulatedTimeline(Corpus((video,), boxes, polyps), tuple(visits))
 
 
 def _visits(
