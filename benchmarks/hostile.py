@@ -5,7 +5,7 @@ A case runs the program in a process of its own, with limits on time and address
 (the output or nothing). The cases named "damaged" call a reader of the library on many damaged copies of a good file in
 one process, and accept a value or a `PolypcountError`. The cases are in hostile_*.py; the seed is fixed.
 
-Run: .venv/bin/python benchmarks/hostile.py   (about 15 minutes; exit code 1 if anything else happened)
+Run: .venv/bin/python benchmarks/hostile.py   (about 8 minutes; exit code 1 if anything else happened)
 """
 
 import argparse

@@ -60,3 +60,10 @@ def test_a_footer_of_no_known_kind_is_refused(written: Path, tmp_path: Path) -> 
     (tmp_path / "c.parquet").write_bytes(b"PAR1" + b"\x1e" * 40 + (40).to_bytes(4, "little") + b"PAR1")
     with pytest.raises(DataError, match="its footer is damaged"):
         values_of_chunks(tmp_path / "c.parquet")
+
+
+def test_a_list_that_claims_more_than_the_footer_holds_ends_at_once(tmp_path: Path) -> None:
+    footer = bytes([0x19, 0xF7, *[0xFF] * 8, 0x3F])  # field 1: a list of 2**62 fractions
+    (tmp_path / "d.parquet").write_bytes(b"PAR1" + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+    with pytest.raises(DataError, match="footer is damaged"):
+        values_of_chunks(tmp_path / "d.parquet")

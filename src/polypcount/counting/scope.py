@@ -25,8 +25,7 @@ def why_no_interval(point: OperatingPoint, seconds: float | None, tracklets: int
     length = "" if point.scope.seconds is None else f" of {_from_to(*map(_length, point.scope.seconds))}"
     return (
         f"No interval is given: one was made only for recordings{length} with "
-        f"{_from_to(*map(str, point.scope.tracklets))} tracklets, most of whose boxes are counted. This one "
-        f"{' and '.join(differences)}."
+        f"{_from_to(*map(str, point.scope.tracklets))} tracklets. This one {' and '.join(differences)}."
     )
 
 

@@ -55,6 +55,8 @@ class _Compact:
         if kind in (7, 8, 13):  # a fraction, bytes, a UUID: not needed
             size = {7: 8, 13: 16}.get(kind) or self._unsigned()
             self._at += size
+            if self._at > len(self._data):
+                raise ValueError("a value ends after the footer")
             return None
         if kind in (9, 10):
             head = self._byte()
