@@ -15,8 +15,7 @@ from polypcount.storage import csv_text
 _NOTES = (
     "Mean over runs ± standard deviation over folds (root of the mean variance over runs), as published; then the "
     "standard deviation of the runs' means over seeds and over renders, and the lowest and highest value of any fold.",
-    "Without images (alpha 0) or time (alpha 1), the other parameter of the mix has no effect. The paper prints alpha "
-    "only.",
+    "Where alpha is 1, time is not used and gamma has no effect. The paper prints alpha only.",
 )
 
 
