@@ -7,7 +7,7 @@ from pathlib import Path
 from polypcount.encoder import load_encoder
 from polypcount.reproduce.rows import TABLES
 
-FILES = [f"{name}{suffix}" for name in TABLES for suffix in (".md", ".csv", ".tex")]
+FILES = [f"{name}{suffix}" for name, table in TABLES.items() if table.by_default for suffix in (".md", ".csv", ".tex")]
 
 
 def made(out: Path) -> dict[str, int]:

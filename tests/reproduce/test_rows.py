@@ -43,13 +43,15 @@ def test_published_ratios() -> None:
     assert fr["sfe"] / fr["ours"] == pytest.approx(4.0, abs=0.05)
     assert fr["ours-ap"] / fr["ours"] == pytest.approx(1.80, abs=0.01)
     assert fr["supervised"] / fr["ours"] == pytest.approx(1.71, abs=0.01)
-    assert len(known) == 12
+    assert len(known) == 13, "ours is there as the crop of 5 times the box, too"
 
 
 def test_rows_are_chosen_by_name_or_by_table() -> None:
     assert [row.name for row in choose_rows(["tpc", " ours "])] == ["tpc", "ours"]
     assert [row.name for row in choose_rows(["ours", "tpc", "ours"])] == ["tpc", "ours"]
-    assert len(choose_rows([""])) == len(ROWS)
+    default = {row.name for row in choose_rows([""])}
+    assert set(ROWS) - default == {f"crop-{scale}" for scale in (1, 2, 3, 5, 10)}, "each needs its own crops"
+    assert {row.name for row in choose_rows(["crop-scale"])} == set(ROWS) - default
     assert {row.name for row in choose_rows(["table-3", "none"])} == {
         *("none", "ours", "ours-ap", "self-supervised", "supervised")
     }
@@ -61,3 +63,11 @@ def test_encoders_follow_from_rows() -> None:
     assert [encoder.name for encoder in encoders_of(choose_rows(["ours", "ours-ap", "ours+"]))] == ["temporal"]
     assert encoders_of(choose_rows(["none", "time-only"])) == []
     assert [encoder.name for encoder in encoders_of(choose_rows(["table-1"]))] == ["sfe", "mve", "tpc", "temporal"]
+
+
+def test_the_crop_of_ours_is_not_another_encoder() -> None:
+    for common, same in (((), "crop-5"), (("crop.scale=2",), "crop-2")):
+        ours = recipe_for(ENCODERS["temporal"], 0, common)
+        alike = [scale for scale in (1, 2, 3, 5, 10) if recipe_for(ENCODERS[f"crop-{scale}"], 0, common) == ours]
+        assert [f"crop-{scale}" for scale in alike] == [same]
+        assert ENCODERS[same].like == "temporal"

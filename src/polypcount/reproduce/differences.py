@@ -15,7 +15,18 @@ PAIRS = (
     ("ours", "supervised"),
     ("ours", "ours-ap"),
     ("ours", "tpc"),
+    ("ours-ap", "tpc"),  # the same clustering, other encoders
+    ("tpc", "mve"),
+    ("mve", "sfe"),
     ("ours+", "ours"),
+)
+_NOTES = (
+    "Paired: the same seed on the same render. Reading: 'noise' if the mean is smaller than its standard deviation "
+    "over the root of the number of runs, or if its sign differs between renders; otherwise whether the first row is "
+    "lower or higher than the second.",
+    "Runs on one render share its videos, so they are fewer independent repetitions than their number: the rule is a "
+    "coarse filter, not a test of significance.",
+    "Rows at different FPR are not comparable by FR alone; the tables have the FPR of each.",
 )
 _AUC = "pair AUC"  # depends only on the encoder
 _SCORES: tuple[tuple[str, Callable[[Run], float]], ...] = (
@@ -29,7 +40,7 @@ def differences(runs: Mapping[str, Sequence[Run]]) -> Table:
     """The first row minus the second, over the runs (seed and render) that both have.
 
     The columns are: mean; s.d., the sample standard deviation over runs; range, the lowest and the highest; renders
-    alike, the number of renders in which the mean over seeds has the same sign as the mean.
+    alike, the number of renders in which the mean over seeds has the same sign as the mean; reading, see `reading`.
     """
     rows = []
     for first, second in PAIRS:
@@ -38,12 +49,28 @@ def differences(runs: Mapping[str, Sequence[Run]]) -> Table:
                 continue
             if paired := _paired(runs.get(first, ()), runs.get(second, ()), score):
                 rows.append((f"{first} less {second}", name, *_cells(paired)))
-    header = ("rows", "score", "mean", "s.d.", "range", "renders alike", "runs")
-    note = (
-        "Paired: the same seed on the same render. A mean smaller than its standard deviation over the root of the "
-        "number of runs, or with a sign that differs between renders, is noise."
-    )
-    return Table("Differences", header, tuple(rows), (note,))
+    header = ("rows", "score", "mean", "s.d.", "range", "renders alike", "runs", "reading")
+    return Table("Differences", header, tuple(rows), _NOTES)
+
+
+def reading(mean: float, deviation: float, runs: int, renders_agree: bool) -> str:
+    """What a difference says.
+
+    Args:
+        mean: Mean over runs.
+        deviation: Sample standard deviation over runs.
+        runs: Their number.
+        renders_agree: Whether the mean over seeds has the same sign in all renders.
+
+    Returns:
+        "one run", which has no spread to compare with; "noise" for a mean of 0, for abs(mean) < deviation / sqrt(runs),
+        or if the renders do not agree; else "lower" or "higher".
+    """
+    if runs < 2:
+        return "one run"
+    if mean == 0 or abs(mean) < deviation / math.sqrt(runs) or not renders_agree:
+        return "noise"
+    return "lower" if mean < 0 else "higher"
 
 
 def _fr(run: Run, rule: str) -> float:
@@ -64,10 +91,12 @@ def _cells(paired: Mapping[tuple[str, int | None], float]) -> tuple[str, ...]:
     renders = sorted({benchmark for benchmark, _ in paired})
     means = [np.mean([value for (name, _), value in paired.items() if name == render]) for render in renders]
     alike = sum(bool(np.sign(each) == np.sign(mean)) for each in means)
+    deviation = float(values.std(ddof=1)) if len(values) > 1 else math.nan
     return (
         f"{mean:+.3f}",
-        f"{values.std(ddof=1):.3f}" if len(values) > 1 else "-",
+        "-" if math.isnan(deviation) else f"{deviation:.3f}",
         f"{values.min():+.3f} to {values.max():+.3f}",
         f"{alike} of {len(renders)}",
         str(len(values)),
+        reading(mean, deviation, len(values), alike == len(renders)),
     )

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from polypcount.evaluation import (
     pair_auc_by_video,
     reidentification_scores,
 )
+from polypcount.evaluation.selection import TIE
 from polypcount.evaluation.study import defined
 from polypcount.evaluation.videos import kept_in_study
 from polypcount.progress import Progress, no_progress
@@ -57,6 +58,29 @@ class StudySettings:
 
 
 @dataclass(frozen=True)
+class VideoResult:
+    """One video, at the point that was chosen on the others.
+
+    Attributes:
+        video: Its id.
+        tracklets: Number of its tracklets.
+        polyps: Number of polyps that have one.
+        fr: NaN without tracklets.
+        fpr: NaN below two polyps.
+        selected_fpr: FPR on the other videos at that point; NaN if nothing was chosen, or if it was not kept.
+        parameters: The parameters at that point, by name.
+    """
+
+    video: str
+    tracklets: int
+    polyps: int
+    fr: float
+    fpr: float
+    selected_fpr: float
+    parameters: Mapping[str, float]
+
+
+@dataclass(frozen=True)
 class Run:
     """The result of one row, for one seed, on one benchmark.
 
@@ -66,6 +90,10 @@ class Run:
             which points were chosen.
         pair_auroc: AUROC of telling pairs of one polyp from pairs of two by cosine, in each video that has both; mean
             over these videos.
+        parameters: By rule, the mean of each chosen parameter over the folds.
+        videos: By rule, each video.
+        chosen: By rule, the candidate that each fold of a nested study chose.
+        target_fpr: False positive rate that points were chosen for.
         steps: Steps of the training; None if there was none.
         images: Images that the training has seen, counted again when they are seen again.
     """
@@ -75,8 +103,19 @@ class Run:
     seed: int | None
     rules: Mapping[str, Mapping[str, Mean]]
     pair_auroc: Mean
+    parameters: Mapping[str, Mapping[str, Mean]] = field(default_factory=dict)
+    videos: Mapping[str, tuple[VideoResult, ...]] = field(default_factory=dict)
+    chosen: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    target_fpr: float = 0.05
     steps: int | None = None
     images: int | None = None
+
+    def above_target(self, rule: str) -> bool:
+        """Whether a point was chosen at an FPR above the target, in any fold."""
+        selected = [video.selected_fpr for video in self.videos.get(rule, ())]
+        if rule in self.rules and "selected_fpr" in self.rules[rule]:
+            selected.append(self.rules[rule]["selected_fpr"].mean)
+        return any(fpr > self.target_fpr + TIE for fpr in selected)
 
 
 def study_row(
@@ -145,10 +184,41 @@ def load_run(path: Path, benchmark: str, seed: int | None) -> Run:
             }
             for rule in values["rules"]
         }
-        auroc, training = _mean(values["pairs"]["auroc_of_videos"]), values.get("training") or {}
-        return Run(values["row"]["name"], benchmark, seed, rules, auroc, training.get("steps"), training.get("images"))
-    except (KeyError, TypeError, ValueError) as problem:
+        training = values.get("training") or {}
+        return Run(
+            row=values["row"]["name"],
+            benchmark=benchmark,
+            seed=seed,
+            rules=rules,
+            pair_auroc=_mean(values["pairs"]["auroc_of_videos"]),
+            parameters={
+                rule["rule"]: {name: _mean(mean) for name, mean in rule["parameters"].items()}
+                for rule in values["rules"]
+            },
+            videos={rule["rule"]: tuple(map(_video, rule["videos"])) for rule in values["rules"]},
+            chosen={rule: tuple(names) for rule, names in values.get("chosen", {}).items()},
+            target_fpr=float(values["settings"]["target_fpr"]),
+            steps=training.get("steps"),
+            images=training.get("images"),
+        )
+    except (AttributeError, KeyError, TypeError, ValueError) as problem:
         raise FileError(f"{path} is damaged ({problem!r}); remove it, and it is made again") from None
+
+
+def _video(values: Mapping[str, Any]) -> VideoResult:
+    return VideoResult(
+        video=str(values["video"]),
+        tracklets=int(values["tracklets"]),
+        polyps=int(values["polyps"]),
+        fr=_number(values["fr"]),
+        fpr=_number(values["fpr"]),
+        selected_fpr=_number(values.get("selected_fpr")),  # earlier results do not have it
+        parameters={name: float(value) for name, value in values["parameters"].items()},
+    )
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else float(value)
 
 
 def _mean(values: Mapping[str, Any]) -> Mean:
@@ -172,6 +242,12 @@ def _rule(rule: RuleStudy) -> dict[str, Any]:
         "selected_fpr": defined(asdict(rule.selected_fpr)),
         "parameters": {name: defined(asdict(mean)) for name, mean in rule.parameters.items()},
         "videos": [
-            {"video": fold.video, "parameters": dict(fold.parameters), **fold.scores.to_dict()} for fold in rule.folds
+            {
+                "video": fold.video,
+                "parameters": dict(fold.parameters),
+                "selected_fpr": defined(fold.selected_fpr),
+                **fold.scores.to_dict(),
+            }
+            for fold in rule.folds
         ],
     }

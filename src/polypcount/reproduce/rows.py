@@ -17,12 +17,14 @@ class EncoderRow:
 
     Attributes:
         sparse: Further changes if the videos have only every fourth frame, so that views cover the same seconds.
+        like: Name of another encoder, which is used in its place if both have the same recipe.
     """
 
     name: str
     recipe: str
     changes: tuple[str, ...] = ()
     sparse: tuple[str, ...] = ("sampler.stride=1", "sampler.min_frames=8")
+    like: str | None = None
 
     @property
     def trained(self) -> bool:
@@ -71,17 +73,27 @@ class Line:
 
 @dataclass(frozen=True)
 class PaperTable:
-    """A table to write: name of its files, title, and lines."""
+    """A table to write: name of its files, title, and lines.
+
+    Attributes:
+        by_default: Whether its rows are run if no row is named.
+    """
 
     name: str
     title: str
     lines: tuple[Line, ...] = field(repr=False)
+    by_default: bool = True
 
 
 def _views(views: int) -> EncoderRow:
     return EncoderRow(f"views-{views}", "temporal", (f"sampler.views={views}", f"sampler.polyps={56 // views}"))
 
 
+def _crop(scale: int) -> EncoderRow:
+    return EncoderRow(f"crop-{scale}", "temporal", (f"crop.scale={scale}",), like="temporal")
+
+
+SCALES = (1, 2, 3, 5, 10)  # the paper chose from these, and prints no numbers
 _SPARSE_SEGMENTS = ("sampler.strides=[1]", "sampler.min_frames=8")
 ENCODERS: dict[str, EncoderRow] = {
     encoder.name: encoder
@@ -92,6 +104,7 @@ ENCODERS: dict[str, EncoderRow] = {
         EncoderRow("temporal", "temporal"),
         EncoderRow("supervised", "supervised"),
         *map(_views, (2, 4, 7, 28)),
+        *map(_crop, SCALES),
         EncoderRow(FROZEN, "temporal"),
     )
 }
@@ -104,6 +117,7 @@ ROWS: dict[str, Row] = {
         Row("tpc", "tpc", "ap"),
         Row("ours", "temporal", "temporal-ap"),
         *(Row(f"views-{views}", f"views-{views}", "temporal-ap") for views in (2, 4, 7, 28)),
+        *(Row(f"crop-{scale}", f"crop-{scale}", "temporal-ap") for scale in SCALES),
         Row("self-supervised", "mve", "temporal-ap"),
         Row("supervised", "supervised", "temporal-ap"),
         Row("ours-ap", "temporal", "ap"),
@@ -112,6 +126,8 @@ ROWS: dict[str, Row] = {
         *(Row(f"{FROZEN}-{method}", FROZEN, method, "cosine") for method in ("threshold", "ap", "temporal-ap")),
     )
 }
+PUBLISHED_ALPHA = (0.4833, 0.1999)
+"""Mean and standard deviation over folds of the alpha that the paper's method chose, from its text."""
 _OURS = Published(2.32, 1.80, 0.0225, 0.0420)
 TABLES: dict[str, PaperTable] = {
     table.name: table
@@ -160,18 +176,25 @@ TABLES: dict[str, PaperTable] = {
                 Line("frozen-temporal-ap", "frozen standardised, Temporal-AP"),
             ),
         ),
+        PaperTable(
+            "crop-scale",
+            "Side of the crop, in sides of the box",
+            tuple(Line(f"crop-{scale}", f"{scale} times", _OURS if scale == 5 else None) for scale in SCALES),
+            by_default=False,
+        ),
     )
 }
 
 
 def choose_rows(names: Iterable[str]) -> list[Row]:
-    """Rows by their names or by the names of tables, in the order of `ROWS`; all rows for no name."""
+    """Rows by their names or by the names of tables, in the order of `ROWS`; for no name, those that run by default."""
     chosen: set[str] = set()
-    for name in filter(None, map(str.strip, names)):
+    default = [table.name for table in TABLES.values() if table.by_default]
+    for name in list(filter(None, map(str.strip, names))) or default:
         if name not in (*ROWS, *TABLES):
             raise DataError(f"there is no row {name!r}; there are: {', '.join([*ROWS, *TABLES])}", mend="rows")
         chosen.update([line.row for line in TABLES[name].lines] if name in TABLES else [name])
-    return [row for row in ROWS.values() if row.name in chosen or not chosen]
+    return [row for row in ROWS.values() if row.name in chosen]
 
 
 def encoders_of(rows: Iterable[Row]) -> list[EncoderRow]:

@@ -7,6 +7,7 @@ OUT/encoders/ vectors/ results/    one folder or file for each row, seed and ben
 OUT/sweeps/                        counts of the studies at every point of their grids
 OUT/table-N.md .csv .tex           the tables, with figures/table-N.png
 OUT/differences.md                 rows against rows, run by run
+OUT/parameters, ratios, videos     .md .csv .tex: chosen parameters, ratios of FR, each video
 """
 
 import logging
@@ -25,10 +26,14 @@ from polypcount.reproduce.data import Benchmark, Stage, silent
 from polypcount.reproduce.differences import differences
 from polypcount.reproduce.encoders import EncoderJob, file_name, job_title, make_encoder, recipe_for
 from polypcount.reproduce.figures import draw_table
+from polypcount.reproduce.parameters import parameter_csv, parameter_table
 from polypcount.reproduce.plan import Plan, TrainingLength
+from polypcount.reproduce.ratios import ratio_csv, ratio_table
 from polypcount.reproduce.results import MIN_FRAMES, Run, StudySettings, load_run, position_vectors, study_row
 from polypcount.reproduce.rows import ENCODERS, REFERENCE, ROWS, TABLES, EncoderRow, Row, encoders_of
 from polypcount.reproduce.tables import paper_csv, paper_table
+from polypcount.reproduce.target_figure import draw_learnt_targets
+from polypcount.reproduce.videos import draw_videos, video_csv, video_table
 from polypcount.storage import content_key, read_json, write_json, write_text
 from polypcount.tracking import link_tracklets
 from polypcount.training import Machine, Recipe, Stopped
@@ -158,13 +163,29 @@ class _Comparison:
         runs: dict[str, list[Run]] = {}
         for run, _ in results:
             runs.setdefault(run.row, []).append(run)
-        tables = {name: paper_table(table, runs) for name, table in TABLES.items()}
+        shown = [
+            table for table in TABLES.values() if table.by_default or any(line.row in runs for line in table.lines)
+        ]
+        tables = {table.name: paper_table(table, runs) for table in shown}
         for name, table in tables.items():
             write_text(self.out / f"{name}.md", table.to_markdown())
             write_text(self.out / f"{name}.tex", table.to_latex())
             write_text(self.out / f"{name}.csv", paper_csv(TABLES[name], runs))
             save_figure(draw_table(TABLES[name], runs), self.out / "figures" / f"{name}.png")
         write_text(self.out / "differences.md", differences(runs).to_markdown())
+        more = {
+            "parameters": (parameter_table(runs), parameter_csv(runs)),
+            "ratios": (ratio_table(runs), ratio_csv(runs)),
+            "videos": (video_table(runs), video_csv(runs)),
+        }
+        for name, (table, values) in more.items():
+            write_text(self.out / f"{name}.md", table.to_markdown())
+            write_text(self.out / f"{name}.tex", table.to_latex())
+            write_text(self.out / f"{name}.csv", values)
+        save_figure(draw_videos(runs), self.out / "figures" / "videos.png")
+        learnt, targets = self.benchmarks[0].learn, self.out / "figures" / "targets.png"
+        if not targets.exists():
+            save_figure(draw_learnt_targets(learnt, self.settings.recipe(ENCODERS[REFERENCE], None)), targets)
         settings = self.settings
         manifest = {
             **_FORMAT,
@@ -188,6 +209,8 @@ class _Comparison:
     ) -> EncoderJob | None:
         """The job of an encoder; with `planned_only`, None if it is not in the plan yet."""
         settings, recipe = self.settings, self.settings.recipe(encoder, seed)
+        if encoder.like and settings.recipe(ENCODERS[encoder.like], seed) == recipe:
+            encoder = ENCODERS[encoder.like]  # it is not trained twice
         if encoder.trained:
             options: dict[str, Any] = {"machine": settings.machine, "download": settings.download, "stage": self.stage}
             steps = (
