@@ -3,7 +3,7 @@
 from polypcount.reproduce.counts import DatasetCounts, data_counts
 from polypcount.reproduce.data import Benchmark, Stage, simulated_benchmark
 from polypcount.reproduce.plan import TrainingLength
-from polypcount.reproduce.real import DATASETS, real_benchmark
+from polypcount.reproduce.real import DATASETS, corpus_benchmark, e2e_benchmark, possible_rows, real_benchmark
 from polypcount.reproduce.results import StudySettings
 from polypcount.reproduce.rows import ENCODERS, ROWS, TABLES, choose_rows
 from polypcount.reproduce.run import MANIFEST, Outcome, ReproduceSettings, refuse_unsuitable, reproduce
@@ -22,7 +22,10 @@ __all__ = [
     "StudySettings",
     "TrainingLength",
     "choose_rows",
+    "corpus_benchmark",
     "data_counts",
+    "e2e_benchmark",
+    "possible_rows",
     "real_benchmark",
     "refuse_unsuitable",
     "reproduce",

@@ -25,11 +25,12 @@ _SCORES: tuple[tuple[str, Callable[[Run], float]], ...] = (
 )
 
 
-def differences(runs: Mapping[str, Sequence[Run]]) -> Table:
+def differences(runs: Mapping[str, Sequence[Run]], notes: Sequence[str] = ()) -> Table:
     """The first row minus the second, over the runs (seed and render) that both have.
 
     The columns are: mean; s.d., the sample standard deviation over runs; range, the lowest and the highest; renders
-    alike, the number of renders in which the mean over seeds has the same sign as the mean.
+    alike, the number of renders in which the mean over seeds has the same sign as the mean. `notes` are lines about the
+    data.
     """
     rows = []
     for first, second in PAIRS:
@@ -43,7 +44,7 @@ def differences(runs: Mapping[str, Sequence[Run]]) -> Table:
         "Paired: the same seed on the same render. A mean smaller than its standard deviation over the root of the "
         "number of runs, or with a sign that differs between renders, is noise."
     )
-    return Table("Differences", header, tuple(rows), (note,))
+    return Table("Differences", header, tuple(rows), (*notes, note))
 
 
 def _fr(run: Run, rule: str) -> float:

@@ -1,15 +1,18 @@
-"""The data of a reproduction from disk: the public datasets."""
+"""The data of a reproduction from disk: the public datasets, the combined files of the authors, or corpora."""
 
 import dataclasses
 import logging
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from polypcount.corpus import Corpus, Video
 from polypcount.errors import DataError
 from polypcount.importers import Options, merge, published_counts, read_corpus
-from polypcount.importers.datasets.real_colon import find_annotations, read_tables
+from polypcount.importers.datasets.real_colon import find_annotations, read_tables, split_of
 from polypcount.reproduce.counts import data_counts, difference_note
 from polypcount.reproduce.data import Benchmark, Stage, saved, silent
+from polypcount.reproduce.rows import Row
 
 _log = logging.getLogger(__name__)
 DATASETS = ("real-colon", "ldpolypvideo", "sun", "polypsset")
@@ -51,6 +54,74 @@ def real_benchmark(
     if not tables:
         learn, study = saved(learn, out / "learn"), saved(study, out / "study")
     return with_note(Benchmark("real", learn, study))
+
+
+def e2e_benchmark(path: Path, out: Path, stage: Stage = silent) -> Benchmark:
+    """The combined COCO files of the paper's authors: REAL-Colon's videos 009 to 015 are studied.
+
+    All others are learnt from.
+
+    The splits of the files are not used, since they differ between the published folds.
+    """
+    with stage("reading the combined files") as progress:
+        corpus = read_corpus("e2e-coco", path, progress=progress)
+    videos = tuple(
+        dataclasses.replace(video, split=split_of(video.id) if video.dataset == "real-colon" else "train")
+        for video in corpus.videos
+    )
+    return _parted("e2e", dataclasses.replace(corpus, videos=videos), out)
+
+
+def corpus_benchmark(folders: Sequence[Path], out: Path) -> Benchmark:
+    """Corpora that were imported before. Videos of the split `study` are studied, all others learnt from.
+
+    If no video is of that split, all are studied and nothing is learnt from.
+    """
+    corpora = [Corpus.load(folder) for folder in folders]
+    return _parted("corpus", merge(corpora) if len(corpora) > 1 else corpora[0], out)
+
+
+def _parted(name: str, corpus: Corpus, out: Path) -> Benchmark:
+    studied = [video.id for video in corpus.videos if video.split == "study"]
+    others = [video.id for video in corpus.videos if video.split != "study"]
+    if not studied:
+        studied, others = others, []
+    learn, study = (corpus.select(videos=ids) if ids else Corpus(()) for ids in (others, studied))
+    return with_note(Benchmark(name, saved(learn, out / "learn"), saved(study, out / "study")))
+
+
+def possible_rows(benchmark: Benchmark, rows: Sequence[Row], folder: Path) -> tuple[list[Row], str]:
+    """The rows that can be run, and a line that says why the others cannot; it is empty if all can.
+
+    Without images, or with nothing to learn from, only rows without an encoder can.
+
+    Args:
+        benchmark: The data.
+        rows: The rows that are wanted.
+        folder: Where the data were read from, for the line.
+    """
+    possible = [row for row in rows if row.encoder is None]
+    videos = [video for corpus in (benchmark.learn, benchmark.study) for video in corpus.videos]
+    bare = [video for video in videos if not _has_images(video)]
+    if not bare and benchmark.learn.videos:
+        return list(rows), ""
+    why = (
+        f"there are no images of {len(bare)} of {len(videos)} videos in {folder}, such as those of {bare[0].id}"
+        if bare
+        else (f"{folder} has no videos to learn from, only videos to study")
+    )
+    names = ", ".join(row.name for row in rows if row.encoder is not None)
+    return possible, f"not possible: {names}: {why}" if names else ""
+
+
+def _has_images(video: Video) -> bool:
+    source = video.source
+    if source is None or not os.path.exists(source):
+        return False
+    if not os.path.isdir(source):
+        return True
+    with os.scandir(source) as entries:
+        return next(entries, None) is not None
 
 
 def with_note(benchmark: Benchmark) -> Benchmark:

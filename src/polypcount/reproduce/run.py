@@ -156,13 +156,14 @@ class _Comparison:
         runs: dict[str, list[Run]] = {}
         for run, _ in results:
             runs.setdefault(run.row, []).append(run)
-        tables = {name: paper_table(table, runs) for name, table in TABLES.items()}
+        notes = [f"Data: {note}." for note in dict.fromkeys(each.note for each in self.benchmarks) if note]
+        tables = {name: paper_table(table, runs, notes) for name, table in TABLES.items()}
         for name, table in tables.items():
             write_text(self.out / f"{name}.md", table.to_markdown())
             write_text(self.out / f"{name}.tex", table.to_latex())
             write_text(self.out / f"{name}.csv", paper_csv(TABLES[name], runs))
             save_figure(draw_table(TABLES[name], runs), self.out / "figures" / f"{name}.png")
-        write_text(self.out / "differences.md", differences(runs).to_markdown())
+        write_text(self.out / "differences.md", differences(runs, notes).to_markdown())
         settings = self.settings
         manifest = {
             **_FORMAT,

@@ -93,12 +93,13 @@ def score_spread(runs: Sequence[Run], rule: str, score: str) -> Spread:
     return spread_of([run for run in runs if rule in run.rules], lambda run: run.rules[rule][score])
 
 
-def paper_table(table: PaperTable, runs: Mapping[str, Sequence[Run]]) -> Table:
+def paper_table(table: PaperTable, runs: Mapping[str, Sequence[Run]], notes: Sequence[str] = ()) -> Table:
     """A table to read.
 
     Args:
         table: Its lines.
         runs: Runs of each row, by its name; a row without runs has `-` in its cells.
+        notes: Lines about the data, before those about the columns.
     """
     rows = []
     for line in table.lines:
@@ -121,7 +122,7 @@ def paper_table(table: PaperTable, runs: Mapping[str, Sequence[Run]]) -> Table:
                 "-" if published is None else _with(published.fpr, published.fpr_std, 4),
             )
             rows.append(cells)
-    return Table(table.title, _HEADER, tuple(rows), NOTES)
+    return Table(table.title, _HEADER, tuple(rows), (*notes, *NOTES))
 
 
 def paper_csv(table: PaperTable, runs: Mapping[str, Sequence[Run]]) -> str:
