@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from polypcount.reproduce import Benchmark, choose_rows, corpus_benchmark, possible_rows
+from polypcount.reproduce import Benchmark, choose_rows, corpus_benchmark, e2e_benchmark, possible_rows
 from tests.conftest import DATA, Run
+from tests.importers.miniatures import write
+from tests.importers.test_e2e_coco import joined, newer
 from tests.reproduce.miniature import LEARNT, STUDIED
 
 REAL = DATA / "real-boxes"
@@ -34,6 +36,19 @@ def test_a_corpus_is_parted_by_its_splits(benchmark_of_datasets: Benchmark, tmp_
     possible, line = possible_rows(alone, rows, tmp_path)
     assert [row.name for row in possible] == ["none", "time-only"]
     assert line == f"not possible: ours: {tmp_path} has no videos to learn from, only videos to study"
+
+
+def test_combined_files_are_parted_by_the_rule_of_real_colon(tmp_path: Path) -> None:
+    """Whatever file a video is in, REAL-Colon's 009 to 015 are studied; `dataset0` may be any dataset of the paper."""
+    train = joined(newer("dataset3_001-001", "dataset3", "a"), newer("dataset0_012", "dataset0", "b"))
+    write(tmp_path / "annotations" / "instances_train.json", train)
+    write(tmp_path / "annotations" / "instances_val.json", joined(newer("dataset3_002-009", "dataset3", "c")))
+    benchmark = e2e_benchmark(tmp_path, tmp_path / "out")
+    assert [video.id for video in benchmark.study.videos] == ["dataset3_002-009"]
+    assert [video.id for video in benchmark.learn.videos] == ["dataset0_012", "dataset3_001-001"]
+    assert benchmark.note.startswith(
+        "learnt from REAL-Colon and dataset0 (2 videos, 2 polyps); the paper learns from 384 polyps; studied on 1 video"
+    )
 
 
 def test_without_images_the_rows_that_need_none_run(datasets: dict[str, Path], tmp_path: Path, polypcount: Run) -> None:

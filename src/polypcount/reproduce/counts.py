@@ -106,18 +106,18 @@ def difference_note(counts: Sequence[DatasetCounts]) -> str:
     learnt, studied = ([one for one in counts if one.part == part] for part in ("learn", "study"))
     names = [TITLES.get(one.name, one.name or "other videos") for one in learnt]
     absent = [title for name, title in TITLES.items() if name not in {one.name for one in learnt}]
+    paper_polyps = sum(published.polyps for published in TRAINING.values())
+    if any(one.name not in TITLES for one in learnt):  # such as dataset0: it may be any of the paper's
+        absent, differs = [], sum(one.polyps for one in learnt) != paper_polyps
+    else:
+        differs = bool(absent) or any(_differs(one) for one in learnt)
     parts = []
     if not learnt:
         parts.append("nothing was learnt from")
-    elif absent or any(_differs(one) for one in learnt):
+    elif differs:
         alone = " alone" if len(names) == 1 else ""
-        polyps = sum(published.polyps for published in TRAINING.values())
-        paper = (
-            f"the paper adds {_listed(absent)} ({polyps} polyps)"
-            if absent
-            else f"the paper learns from {polyps} polyps"
-        )
-        parts.append(f"learnt from {_listed(names)}{alone} ({_total(learnt)}); {paper}")
+        paper = f"the paper {f'adds {_listed(absent)} (' if absent else 'learns from '}{paper_polyps} polyps"
+        parts.append(f"learnt from {_listed(names)}{alone} ({_total(learnt)}); {paper}{')' * bool(absent)}")
     if [one.name for one in studied] != ["real-colon"] or any(_differs(one) for one in studied):
         videos, polyps = REAL_COLON["study"]
         parts.append(f"studied on {_total(studied)}; the paper has {videos} videos, {polyps} polyps of REAL-Colon")
