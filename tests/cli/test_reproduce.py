@@ -102,7 +102,7 @@ def test_a_stop_says_how_to_continue(
         (("--renders=,",), "--renders must be whole numbers from 0"),
         (("--renders=",), "--renders is given without a value"),
         (("--steps=1", "--budget=1"), "give one of them"),
-        (("--simulated",), "give either --simulated or the folders"),
+        (("--simulated",), "give one of --real-colon"),
         (("--stills=.",), "--stills are for --simulated"),
         (("--set=optimizer.lrr=1",), "optimizer.lrr is unknown; did you mean lr?"),
     ],
@@ -118,6 +118,6 @@ def test_what_cannot_be_is_known_before_any_work(
 
 def test_data_must_be_named(place: Path, tmp_path: Path) -> None:
     nothing = CliRunner().invoke(app, ["reproduce", "--out", str(tmp_path)])
-    assert "give either --simulated or the folders" in str(nothing.exception)
+    assert "give one of --real-colon" in str(nothing.exception)
     one = CliRunner().invoke(app, ["reproduce", "--out", str(tmp_path), "--sun", str(place)])
-    assert "the folder of real-colon is needed" in str(one.exception)
+    assert "give --real-colon, too" in str(one.exception)

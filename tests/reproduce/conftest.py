@@ -18,9 +18,6 @@ TINY = (
     "model.ff=32",
     "crop.size=32",
     "optimizer.lr=1e-3",
-    "data.leave_out=[study]",
-    "data.validation=[]",
-    "data.validation_share=0",
 )
 
 

@@ -7,7 +7,7 @@ import pytest
 from polypcount.corpus import Corpus, check
 from polypcount.errors import DataError, FileError
 from polypcount.reproduce import Benchmark, real_benchmark
-from tests.reproduce.miniature import LEARNT, STUDIED
+from tests.reproduce.miniature import CASES, LEARNT, STUDIED, TRAINING
 
 
 def test_study_videos_are_not_learnt_from(benchmark_of_datasets: Benchmark) -> None:
@@ -30,9 +30,18 @@ def test_corpora_are_kept_and_written_once(datasets: dict[str, Path], tmp_path: 
     assert Corpus.load(tmp_path / "study").content_hash == first.study.content_hash
 
 
-def test_a_missing_dataset_is_named(datasets: dict[str, Path], tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="the folder of sun"):
-        real_benchmark({name: place for name, place in datasets.items() if name != "sun"}, tmp_path)
+def test_real_colon_is_needed_and_any_others_add_to_it(datasets: dict[str, Path], tmp_path: Path) -> None:
+    alone = real_benchmark({"real-colon": datasets["real-colon"]}, tmp_path)
+    assert [video.id for video in alone.learn.videos] == list(TRAINING)
+    assert [video.id for video in alone.study.videos] == list(STUDIED)
+    assert alone.note.startswith("learnt from REAL-Colon alone (2 videos, 6 polyps); the paper adds LDPolypVideo, SUN")
+    two = real_benchmark({name: datasets[name] for name in ("sun", "real-colon")}, tmp_path)
+    assert len(two.learn.polyps) == sum(TRAINING.values()) + CASES
+    assert two.note.startswith("learnt from REAL-Colon and SUN (12 videos, 16 polyps)")
+    assert two.study_key == alone.study_key
+    assert two.learn_key != alone.learn_key
+    with pytest.raises(DataError, match="the folder of real-colon is needed"):
+        real_benchmark({"sun": datasets["sun"]}, tmp_path)
     with pytest.raises(FileError, match="does not exist"):
         real_benchmark({**datasets, "sun": tmp_path / "nowhere"}, tmp_path)
 

@@ -19,11 +19,13 @@ from polypcount.training.recipe_file import load_recipe
 from polypcount.training.samplers import Sampler
 
 VIDEOS = [f"video-{k}" for k in range(4)]
+VALIDATED = {"leave_out": ("study", "test"), "validation": ("val", "validation"), "validation_share": 0.15}
+_DATA = [f"data.{key}={list(v) if isinstance(v, tuple) else v}" for key, v in VALIDATED.items()]
 SMALL = ("sampler.polyps=2", "sampler.views=2", "sampler.stride=1", "crop.size=16")
 
 
 def recipe(*changes: str, name: str = "temporal") -> Recipe:
-    return load_recipe(name, [*(SMALL if name == "temporal" else ()), *changes])
+    return load_recipe(name, [*_DATA, *(SMALL if name == "temporal" else ()), *changes])
 
 
 def in_splits(corpus: Corpus, *splits: str) -> Corpus:
@@ -44,7 +46,15 @@ def with_polyps(corpus: Corpus, polyp: Any) -> Corpus:
 
 
 def split(corpus: Corpus, seed: int = 0, **settings: Any) -> tuple[list[str], list[str]]:
-    return split_videos(corpus, DataSettings(**settings), seed)
+    return split_videos(corpus, DataSettings(**{**VALIDATED, **settings}), seed)
+
+
+def test_by_default_all_but_the_study_is_learnt_from(drawn: Corpus) -> None:
+    corpus = in_splits(drawn, "train", "val", "study", "test")
+    assert split_videos(corpus, DataSettings(), 0) == (["video-0", "video-1", "video-3"], [])
+    learning, judging = training_data(corpus, load_recipe("temporal", SMALL))
+    assert judging is None
+    assert len(learning.corpus.videos) == 3
 
 
 def test_splits_of_the_corpus_decide(drawn: Corpus) -> None:

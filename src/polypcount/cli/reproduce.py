@@ -1,5 +1,6 @@
 """`polypcount reproduce`: the paper's tables, from data to numbers beside the published ones."""
 
+import dataclasses
 import signal
 from enum import StrEnum
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from polypcount.cli.reproduce_data import GivenData
 from polypcount.cli.study import GridPreset
 from polypcount.cli.texts import harmless
 from polypcount.cli.train import Precision, show_log
@@ -49,6 +51,13 @@ def reproduce(
     ldpolypvideo: Annotated[Path | None, typer.Option(metavar="DIR", help=_DATASET)] = None,
     sun: Annotated[Path | None, typer.Option(metavar="DIR", help=_DATASET)] = None,
     polypsset: Annotated[Path | None, typer.Option(metavar="DIR", help=_DATASET)] = None,
+    e2e: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="The combined COCO files of the paper's authors.")
+    ] = None,
+    corpus: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="DIR", help="An imported corpus; its split `study` is studied. Repeat for several."),
+    ] = None,
     simulated: Annotated[bool, typer.Option("--simulated", help="On rendered procedures instead.")] = False,
     stills: Annotated[
         Path | None, typer.Option(metavar="DIR", help="With --simulated: images with masks to animate.")
@@ -113,9 +122,8 @@ def reproduce(
     except ModuleNotFoundError as problem:
         raise PolypcountError(f"training needs {problem.name}: pip install 'polypcount[train]'") from None
     pairs = zip(room.DATASETS, (real_colon, ldpolypvideo, sun, polypsset), strict=True)
-    folders = {name: folder for name, folder in pairs if folder is not None}
-    if simulated == bool(folders):
-        raise DataError("give either --simulated or the folders of the four datasets, see --help")
+    given = GivenData({name: folder for name, folder in pairs if folder is not None}, e2e, tuple(corpus or ()))
+    given.refuse_unsuitable(simulated)
     if stills is not None and not simulated:
         raise DataError("--stills are for --simulated")
     chosen = _SMALL if small or (small is None and simulated) else ()
@@ -141,8 +149,8 @@ def reproduce(
         torch.set_num_threads(threads)
 
     def benchmarks() -> "list[Benchmark]":
-        if folders:
-            return [room.real_benchmark(folders, out / "corpora" / "real", show_progress)]
+        if given:
+            return [given.benchmark(out / "corpora", show_progress)]
         return [
             room.simulated_benchmark(
                 number,
@@ -157,7 +165,15 @@ def reproduce(
 
     try:
         with continuable():
-            outcome = room.reproduce(benchmarks(), out, settings, show_progress)
+            data, impossible = benchmarks(), ""
+            if given:
+                possible, impossible = room.possible_rows(data[0], settings.rows, given.folder)
+                if not possible:
+                    raise DataError(impossible)
+                settings = dataclasses.replace(settings, rows=possible)
+            for line in filter(None, (impossible, *(each.note for each in data))):
+                typer.echo(f"polypcount: {harmless(line)}", err=True)
+            outcome = room.reproduce(data, out, settings, show_progress)
     except Stopped as stopped:
         typer.echo(_STOPPED, err=True)
         raise typer.Exit(128 + (stopped.signal or signal.SIGINT)) from None
@@ -166,7 +182,7 @@ def reproduce(
     typer.echo(f"{out}: {', '.join(outcome.tables)} as .md, .csv and .tex, figures, {room.MANIFEST}")
     for line in outcome.failures:
         typer.echo(f"polypcount: failed: {harmless(line)}", err=True)
-    if outcome.failures:
+    if outcome.failures or (impossible and rows):
         raise typer.Exit(2)
 
 

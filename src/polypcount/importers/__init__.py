@@ -2,14 +2,18 @@
 
 from polypcount.importers.boxes.any_format import read_boxes
 from polypcount.importers.merge import merge, published_counts
+from polypcount.importers.published import REAL_COLON, TRAINING, Published
 from polypcount.importers.reading import BoxConvention, Options
 from polypcount.importers.registry import FORMATS, Format, read_corpus, write_boxes
 
 __all__ = [
     "FORMATS",
+    "REAL_COLON",
+    "TRAINING",
     "BoxConvention",
     "Format",
     "Options",
+    "Published",
     "merge",
     "published_counts",
     "read_boxes",

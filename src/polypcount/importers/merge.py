@@ -5,9 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from polypcount.corpus import Corpus, concatenate
-
-# Polyps of the paper's combined training set, by dataset; of REAL-Colon those of the training split.
-_TRAINING_POLYPS = {"real-colon": 85, "ldpolypvideo": 160, "sun": 100, "polypsset": 39}
+from polypcount.importers.published import TRAINING
 
 
 def merge(corpora: Sequence[Corpus]) -> Corpus:
@@ -47,9 +45,10 @@ def published_counts(corpus: Corpus) -> list[str]:
     """A line for each dataset of the paper's training set, and one for all: polyps found here, polyps published."""
     dataset_of = {video.id: video.dataset for video in corpus.videos}
     polyps = Counter(dataset_of.get(polyp.video or "", "") for polyp in corpus.polyps)
-    if not set(polyps) & set(_TRAINING_POLYPS):
+    if not set(polyps) & set(TRAINING):
         return []
-    expected = {**_TRAINING_POLYPS, "together": sum(_TRAINING_POLYPS.values())}
+    expected = {name: published.polyps for name, published in TRAINING.items()}
+    expected["together"] = sum(expected.values())
     here = {**polyps, "together": sum(polyps.values())}
     return [
         f"{name}: {here.get(name, 0)} polyps, the paper's training set has {count}"

@@ -1,7 +1,6 @@
-"""The data to learn from and to study: the public datasets on disk, or a simulated benchmark."""
+"""The data to learn from and to study. `real.py` reads them from disk; here they are simulated."""
 
 import hashlib
-import logging
 import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -11,14 +10,11 @@ from pathlib import Path
 
 from polypcount.corpus import Corpus, is_corpus
 from polypcount.errors import DataError
-from polypcount.importers import Options, merge, published_counts, read_corpus
 from polypcount.progress import Progress, no_progress
 from polypcount.storage import content_key, read_json, write_json
 
-_log = logging.getLogger(__name__)
 Stage = Callable[[str], AbstractContextManager[Progress]]
 """Takes the name of a piece of work, and returns the context in which it runs and reports its progress."""
-DATASETS = ("real-colon", "ldpolypvideo", "sun", "polypsset")
 
 
 def silent(task: str) -> AbstractContextManager[Progress]:  # noqa: ARG001
@@ -32,11 +28,14 @@ class Benchmark:
 
     Attributes:
         name: `real`, or that of a render; folders are named after it.
+        note: How the data differ from the paper's, in a line for tables; empty if they do not, and if they are
+            simulated.
     """
 
     name: str
     learn: Corpus
     study: Corpus
+    note: str = ""
 
     @cached_property
     def learn_key(self) -> str:
@@ -47,31 +46,6 @@ class Benchmark:
     def study_key(self) -> str:
         """Key of all data to study."""
         return _content(self.study)
-
-
-def real_benchmark(folders: Mapping[str, Path], out: Path, stage: Stage = silent) -> Benchmark:
-    """REAL-Colon's study videos, and all other videos with a polyp to learn from.
-
-    Both corpora are saved in `out`. The importers cache each video, so reading again is quick.
-
-    Args:
-        folders: Folder of each dataset, by the name of its importer.
-        out: Folder for the corpora.
-        stage: Reports progress.
-    """
-    if missing := [name for name in DATASETS if name not in folders]:
-        raise DataError(f"the folder of {missing[0]} is needed", mend=missing[0])
-    parts = []
-    for name in DATASETS:
-        with stage(f"reading {name}") as progress:
-            options = Options(split="train") if name == "real-colon" else Options()
-            parts.append(read_corpus(name, folders[name], options, progress=progress))
-    with stage("reading the study videos") as progress:
-        study = read_corpus("real-colon", folders["real-colon"], progress=progress, split="study")
-    learn = merge(parts)
-    for line in published_counts(learn):
-        _log.info("%s", line)
-    return Benchmark("real", _saved(learn, out / "learn"), _saved(study, out / "study"))
 
 
 def simulated_benchmark(
@@ -106,7 +80,8 @@ def simulated_benchmark(
     }
     manifest, folders = out / "benchmark.json", (out / "learn", out / "study")
     if manifest.exists() and read_json(manifest) == settings and all(map(is_corpus, folders)):
-        return Benchmark(out.name, *map(Corpus.load, folders))
+        learn, study = map(Corpus.load, folders)
+        return Benchmark(out.name, learn, study)
     try:
         difficulty = Difficulty(**(looks or {}))
     except TypeError:
@@ -121,12 +96,13 @@ def simulated_benchmark(
             difficulty=difficulty,
             progress=progress,
         )
-    benchmark = Benchmark(out.name, *map(_saved, corpora, folders))
+    learn, study = map(saved, corpora, folders)
+    benchmark = Benchmark(out.name, learn, study)
     write_json(manifest, settings)
     return benchmark
 
 
-def _saved(corpus: Corpus, folder: Path) -> Corpus:
+def saved(corpus: Corpus, folder: Path) -> Corpus:
     """The corpus, saved unless the same one is there already."""
     old = Corpus.load(folder) if is_corpus(folder) else None
     if old is None or old.content_hash != corpus.content_hash or old.videos != corpus.videos:

@@ -13,7 +13,7 @@ OUT/parameters, ratios, videos     .md .csv .tex: chosen parameters, ratios of F
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -167,21 +167,23 @@ class _Comparison:
             table for table in TABLES.values() if table.by_default or any(line.row in runs for line in table.lines)
         ]
         tables = {table.name: paper_table(table, runs) for table in shown}
-        for name, table in tables.items():
-            write_text(self.out / f"{name}.md", table.to_markdown())
-            write_text(self.out / f"{name}.tex", table.to_latex())
-            write_text(self.out / f"{name}.csv", paper_csv(TABLES[name], runs))
-            save_figure(draw_table(TABLES[name], runs), self.out / "figures" / f"{name}.png")
-        write_text(self.out / "differences.md", differences(runs).to_markdown())
         more = {
-            "parameters": (parameter_table(runs), parameter_csv(runs)),
-            "ratios": (ratio_table(runs), ratio_csv(runs)),
-            "videos": (video_table(runs), video_csv(runs)),
+            "differences": differences(runs),
+            "parameters": parameter_table(runs),
+            "ratios": ratio_table(runs),
+            "videos": video_table(runs),
         }
-        for name, (table, values) in more.items():
-            write_text(self.out / f"{name}.md", table.to_markdown())
-            write_text(self.out / f"{name}.tex", table.to_latex())
-            write_text(self.out / f"{name}.csv", values)
+        notes = [f"Data: {note}." for note in dict.fromkeys(each.note for each in self.benchmarks) if note]
+        for name, table in {**tables, **more}.items():
+            told = replace(table, notes=(*notes, *table.notes))
+            write_text(self.out / f"{name}.md", told.to_markdown())
+            write_text(self.out / f"{name}.tex", told.to_latex())
+        values = {name: paper_csv(TABLES[name], runs) for name in tables}
+        values |= {"parameters": parameter_csv(runs), "ratios": ratio_csv(runs), "videos": video_csv(runs)}
+        for name, text in values.items():
+            write_text(self.out / f"{name}.csv", text)
+        for name in tables:
+            save_figure(draw_table(TABLES[name], runs), self.out / "figures" / f"{name}.png")
         save_figure(draw_videos(runs), self.out / "figures" / "videos.png")
         learnt, targets = self.benchmarks[0].learn, self.out / "figures" / "targets.png"
         if not targets.exists():

@@ -52,7 +52,8 @@ def training_data(corpus: Corpus, recipe: Recipe) -> tuple[TrainingData, Trainin
     for video in (*train.videos, *(validation.videos if validation else ())):
         existing_source(video)
     sampler = new_sampler(recipe, train.boxes, link_tracklets(train.boxes))
-    _log.info("learning from %d videos: %s", len(train.videos), sampler.use)
+    polyps = "" if validation is None else f" ({len(validation.polyps)} polyps are for validation)"
+    _log.info("learning from %d videos%s: %s", len(train.videos), polyps, sampler.use)
     return TrainingData(train, sampler), None if validation is None else _validation(validation, recipe)
 
 

@@ -16,16 +16,18 @@ _Count = Annotated[int, Field(ge=1)]
 class DataSettings(Schema):
     """Which videos are used for training and validation.
 
+    By default all but those of the study are learnt from, as in the paper, and none is validated on.
+
     Attributes:
         leave_out: Splits that are not used at all.
         validation: Splits to validate on. If no video belongs to one, `validation_share` of the videos is drawn by the
-            seed.
+            seed. A polyp that is seen in such a video is not learnt from, in any video.
         validation_share: Share of the videos.
     """
 
-    leave_out: tuple[str, ...] = ("study", "test")
-    validation: tuple[str, ...] = ("val", "validation")
-    validation_share: Annotated[float, Field(ge=0, lt=1)] = 0.15
+    leave_out: tuple[str, ...] = ("study",)
+    validation: tuple[str, ...] = ()
+    validation_share: Annotated[float, Field(ge=0, lt=1)] = 0.0
 
 
 class ModelSettings(Schema):

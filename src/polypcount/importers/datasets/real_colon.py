@@ -16,14 +16,13 @@ from polypcount.corpus import IMAGE_SUFFIXES, Corpus, Polyp, Video, concatenate
 from polypcount.errors import DataError, FileError
 from polypcount.importers.boxes.voc import LARGEST_BYTES
 from polypcount.importers.datasets.real_colon_frames import FrameReader
+from polypcount.importers.published import REAL_COLON
 from polypcount.importers.reading import ImportTask, Options, Problems, Work, decimal, entries_of, last_number, whole
 from polypcount.importers.reading.archive import members
 from polypcount.storage import read_table
 
 _ANNOTATIONS = re.compile(r"(\d{3}-\d{3})_annotations?(\.tar\.gz|\.tgz)?")
 _LAST_TRAINING_INDEX = 8
-# The numbers of the published split: videos with a lesion, and their polyps.
-_PUBLISHED = {"train": (27, 85), "study": (19, 47), "all": (60, 132)}
 
 
 def read(path: Path, options: Options, work: Work) -> Corpus:
@@ -33,8 +32,8 @@ def read(path: Path, options: Options, work: Work) -> Corpus:
     default is all of them. Each video carries its split.
     """
     split = options.split or "all"
-    if split not in _PUBLISHED:
-        raise DataError(f"split must be one of {', '.join(_PUBLISHED)}, found {split!r}", mend="split")
+    if split not in REAL_COLON:
+        raise DataError(f"split must be one of {', '.join(REAL_COLON)}, found {split!r}", mend="split")
     sources = find_annotations(path)
     if not sources:
         raise FileError(f"{path} has no folder or archive such as 001-001_annotations or 001-001_annotations.tar.gz")
@@ -52,6 +51,21 @@ def read(path: Path, options: Options, work: Work) -> Corpus:
     corpus = concatenate([part for part in parts if part.polyps or split == "all"])
     _compare_with_published(split, corpus, polyps, work.problems)
     return corpus
+
+
+def read_tables(path: Path, split: str) -> Corpus:
+    """Videos with a lesion of one split, and their polyps, without boxes: what the two tables alone say."""
+    problems = Problems()
+    videos = _read_videos(path / "video_info.csv", problems)
+    lesions = _read_lesions(path / "lesion_info.csv", problems)
+    if not lesions:
+        raise FileError(f"{path} has neither annotations, such as 001-001_annotations, nor lesions in lesion_info.csv")
+    polyps = [polyp for polyp in lesions if split_of(polyp.video or "") == split]
+    records = []
+    for name in sorted({polyp.video for polyp in polyps if polyp.video}):
+        fps, frame_count = videos.get(name, (None, 0))
+        records.append(Video(name, frame_count, fps, dataset="real-colon", centre=name[:3], split=split))
+    return Corpus(tuple(records), polyps=tuple(polyps))
 
 
 def find_annotations(root: Path) -> dict[str, Path]:
@@ -163,7 +177,7 @@ def _read_lesions(path: Path, problems: Problems) -> list[Polyp]:
 
 def _compare_with_published(split: str, corpus: Corpus, lesions: Iterable[Polyp], problems: Problems) -> None:
     """Remark how the result differs from the published counts, and which videos are missing."""
-    videos, polyps = _PUBLISHED[split]
+    videos, polyps = REAL_COLON[split]
     if (len(corpus.videos), len(corpus.polyps)) != (videos, polyps):
         present = {video.id for video in corpus.videos}
         expected = {polyp.video for polyp in lesions if polyp.video and split in ("all", split_of(polyp.video))}

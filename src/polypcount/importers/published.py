@@ -1,0 +1,21 @@
+"""The published numbers of the paper's data, to compare with what is found on disk."""
+
+from typing import NamedTuple
+
+
+class Published(NamedTuple):
+    """Videos with a polyp, and their polyps."""
+
+    videos: int
+    polyps: int
+
+
+# By split. The whole has 60 videos, of which 14 show no polyp.
+REAL_COLON = {"train": Published(27, 85), "study": Published(19, 47), "all": Published(60, 132)}
+TRAINING = {
+    "real-colon": REAL_COLON["train"],
+    "ldpolypvideo": Published(160, 160),
+    "sun": Published(100, 100),
+    "polypsset": Published(39, 39),
+}
+"""The paper's training set, by dataset: 384 polyps."""
