@@ -251,3 +251,8 @@ class Recipe(Schema):
         """Views in a batch."""
         sampler = self.sampler
         return sampler.polyps * sampler.views if isinstance(sampler, PolypViewSettings) else 2 * sampler.samples
+
+    @property
+    def frames(self) -> int:
+        """Most frames of a view."""
+        return 1 if isinstance(self.sampler, NeighbourSettings) else self.sampler.length
