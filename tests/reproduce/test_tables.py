@@ -26,7 +26,15 @@ def runs() -> dict[str, list[Run]]:
     return {
         "none": [Run("none", "real", None, {"fixed": {**rules(20), "selected_fpr": mean(math.nan)}}, mean(math.nan))],
         "ours": [
-            Run("ours", "real", seed, {"closest": rules(2 + seed), "budget": rules(1 + seed)}, mean(0.9 + seed / 100))
+            Run(
+                "ours",
+                "real",
+                seed,
+                {"closest": rules(2 + seed), "budget": rules(1 + seed)},
+                mean(0.9 + seed / 100),
+                700,
+                44800 + 200 * seed,
+            )
             for seed in (0, 1)
         ],
     }
@@ -39,7 +47,7 @@ def test_cells() -> None:
     ours = table.rows[-2]
     assert ours == (
         *("ours, Temporal-AP", "closest", "2.50 ± 0.50", "0.71", "-", "2.51", "2.52"),
-        *("2.5300 ± 0.5000", "2.5400 ± 0.5000", "2.5500", "0.905", "0.007", "-", "2"),
+        *("2.5300 ± 0.5000", "2.5400 ± 0.5000", "2.5500", "0.905", "0.007", "-", "2", "700", "44,800 to 45,000"),
         *("2.32 ± 1.80", "0.0225 ± 0.0420"),
     )
     assert cells["ours, Temporal-AP", "budget"]["FR"] == "1.50 ± 0.50"

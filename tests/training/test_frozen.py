@@ -152,9 +152,9 @@ def test_the_backbone_sees_each_frame_once_for_all_runs(
     frames = [len(np.load(path, allow_pickle=False)) for path in kept(tmp_path)]
     assert counts == [sum(frames)] * 6
     assert len(in_torch) == 1, "no step runs the backbone"
-    assert sorted(frames) == [36, 96]
-    assert [pair for pair in told if pair[1] == 96][-3:] == [(0, 96), (64, 96), (96, 96)]
-    assert told[-2:] == [(0, 36), (36, 36)]
+    assert sorted(frames) == [136, 408]
+    assert [pair for pair in told if pair[1] == 408][-3:] == [(320, 408), (384, 408), (408, 408)]
+    assert told[-4:] == [(0, 136), (64, 136), (128, 136), (136, 136)]
     before = {path: path.stat().st_mtime_ns for path in kept(tmp_path)}
     counts.clear()
     seen.clear()

@@ -105,11 +105,11 @@ def test_temporal_is_the_paper() -> None:
 # Of the resolved recipes, all keys that are not those of another.
 NO_VIEWS = dict.fromkeys(("polyps", "views", "stride", "strict"), NONE)
 SEGMENTS = {
-    **{"kind": "tracklet-segments", "samples": 28, "strides": [1, 2, 3, 4], "samples_per_epoch": None},
-    **{"one_tracklet": 1.0, "one_tracklet_end": 1.0, "over_epochs": 1},
+    **{"kind": "tracklet-segments", "samples": 28, "strides": [1, 2, 3, 4]},
+    **{"one_tracklet": 1.0, "one_tracklet_end": 1.0, "over": 1.0},
 }
 FRAMES = {
-    **{"kind": "neighbouring-frames", "samples": 28, "spread": 30.0, "samples_per_epoch": None},
+    **{"kind": "neighbouring-frames", "samples": 28, "spread": 30.0},
     **{"length": NONE, "min_frames": NONE},
 }
 PAIRS = {"loss.targets": "instance", "loss.temperature": 0.07}
@@ -123,7 +123,7 @@ PAIRS = {"loss.targets": "instance", "loss.temperature": 0.07}
         ("sfe", "temporal", {**PAIRS, "model.pooling": "mean", **flat({"sampler": NO_VIEWS | FRAMES})}),
         (
             *("tpc", "mve"),
-            {"sampler.one_tracklet": 0.8, "sampler.one_tracklet_end": 0.4, "sampler.over_epochs": 5},
+            {"sampler.one_tracklet": 0.8, "sampler.one_tracklet_end": 0.4, "sampler.over": 0.1},
         ),
     ],
 )

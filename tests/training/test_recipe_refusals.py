@@ -29,7 +29,10 @@ def write(tmp_path: Path) -> Write:
     [
         ("optimizer.learning=1", "optimizer.learning is unknown; known are name, lr, weight_decay, backbone_factor,"),
         ("optimizer.lrr=1", "optimizer.lrr is unknown; did you mean lr?"),
-        ("a.b.c=1", "a is unknown; known are name, seed, epochs, batches_per_epoch, data, crop, model, sampler,"),
+        (
+            "a.b.c=1",
+            "a is unknown; known are name, seed, epochs, batches_per_epoch, steps, data, crop, model, sampler,",
+        ),
         ("base=tpc", "base is unknown; known are"),
         ("sampler.view=3", "sampler.view is unknown; did you mean views?"),
         ("sampler.samples=3", "sampler.samples is unknown; known are polyps, views, length, stride, min_frames,"),

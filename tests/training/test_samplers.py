@@ -7,11 +7,13 @@ import pytest
 
 from polypcount.corpus import Boxes, Corpus, Tracklets
 from polypcount.errors import DataError
-from polypcount.simulate import simulate_timelines
+from polypcount.simulate import TimelineSettings, simulate_timelines
 from polypcount.tracking import fragments, link_tracklets
 from polypcount.training.batches import Batch
+from polypcount.training.other_views import other_views
 from polypcount.training.recipe import NeighbourSettings, PolypViewSettings, SegmentSettings
-from polypcount.training.samplers import NeighbouringFrames, PolypViews, Sampler, TrackletSegments
+from polypcount.training.recipe_file import load_recipe
+from polypcount.training.samplers import NeighbouringFrames, PolypViews, Sampler, TrackletSegments, new_sampler
 
 
 @pytest.fixture(scope="module")
@@ -27,9 +29,9 @@ def tracklets(corpus: Corpus) -> Tracklets:
 @pytest.fixture(params=["frames", "segments", "views", "strict views"])
 def sampler(request: pytest.FixtureRequest, corpus: Corpus, tracklets: Tracklets) -> Sampler:
     if request.param == "frames":
-        return NeighbouringFrames(corpus.boxes, NeighbourSettings(samples=32, samples_per_epoch=300), seed=5)
+        return NeighbouringFrames(corpus.boxes, NeighbourSettings(samples=32), seed=5, batches=9)
     if request.param == "segments":
-        return TrackletSegments(corpus.boxes, tracklets, SegmentSettings(samples=8, samples_per_epoch=50), seed=5)
+        return TrackletSegments(corpus.boxes, tracklets, SegmentSettings(samples=8), seed=5, batches=6)
     settings = PolypViewSettings(polyps=3, views=6, strict=request.param == "strict views")
     return PolypViews(corpus.boxes, tracklets, settings)
 
@@ -94,13 +96,13 @@ def test_neighbouring_frames_are_two_and_near(corpus: Corpus) -> None:
     assert 0 not in steps
     assert 3 < np.std(steps) < 7
     assert len(set(firsts)) == len(firsts), "no box is a first frame twice"
-    assert len(firsts) == len(boxes) // 64 * 64
+    assert len(firsts) == len(boxes) // 128 * 64, "an epoch shows as many frames as there are boxes"
 
 
 def test_segments_are_disjoint_and_follow_each_other(corpus: Corpus, tracklets: Tracklets) -> None:
-    settings = SegmentSettings(samples=8, samples_per_epoch=200)
+    settings = SegmentSettings(samples=8)
     strides = []
-    for batch in TrackletSegments(corpus.boxes, tracklets, settings).batches(0):
+    for batch in TrackletSegments(corpus.boxes, tracklets, settings, batches=25).batches(0):
         for a, b in zip(batch.rows[::2], batch.rows[1::2], strict=True):
             assert len(a) == len(b) == 8
             assert tracklets.label[a[0]] == tracklets.label[b[0]], "both of one tracklet"
@@ -114,11 +116,12 @@ def test_segments_are_disjoint_and_follow_each_other(corpus: Corpus, tracklets: 
 
 
 def test_the_curriculum_moves_to_two_tracklets(corpus: Corpus, tracklets: Tracklets) -> None:
-    settings = SegmentSettings(samples=8, samples_per_epoch=400, one_tracklet=0.8, one_tracklet_end=0.4, over_epochs=5)
-    assert [round(settings.chance(epoch), 3) for epoch in range(7)] == [0.72, 0.64, 0.56, 0.48, 0.4, 0.4, 0.4]
-    sampler = TrackletSegments(corpus.boxes, tracklets, settings)
+    settings = SegmentSettings(samples=8, one_tracklet=0.8, one_tracklet_end=0.4, over=0.1)
+    published = [0.72, 0.64, 0.56, 0.48, 0.4, 0.4, 0.4]
+    assert [round(settings.chance((epoch + 1) / 50), 3) for epoch in range(7)] == published
+    sampler = TrackletSegments(corpus.boxes, tracklets, settings, batches=50, epochs=70)
     shares = []
-    for epoch in (0, 6):
+    for epoch in (0, 7):
         one = [
             tracklets.label[a[0]] == tracklets.label[b[0]]
             for batch in sampler.batches(epoch)
@@ -141,13 +144,64 @@ def test_polyp_views_fill_every_batch(corpus: Corpus, tracklets: Tracklets) -> N
             if strict:
                 assert (per_polyp[polyps] >= 6).all()
             used += [int(rows[0]) for rows in batch.rows]
-            if per_polyp[polyps].min() >= 6:
-                firsts = [int(rows[0]) for rows in batch.rows]
-                assert len(set(firsts)) == len(firsts), "none twice in a batch while there are others"
+            assert not repeated(batch)
         if strict:
             assert len(set(used)) == len(used), "no fragment twice in an epoch"
         else:
             assert len(set(used)) > 0.6 * len(pieces)
+
+
+def repeated(batch: Batch) -> int:
+    """Views that show the same frames as another one of the batch."""
+    return len(batch) - len({tuple(rows.tolist()) for rows in batch.rows})
+
+
+def test_an_epoch_of_realistic_lengths_has_no_identical_views() -> None:
+    # Short clips, as in LDPolypVideo: most polyps have far fewer than 14 fragments.
+    clips = simulate_timelines(30, seed=4, like="study", settings=TimelineSettings(minutes=1))
+    tracklets, settings = link_tracklets(clips.boxes), PolypViewSettings()
+    sampler = PolypViews(clips.boxes, tracklets, settings)
+    pieces = fragments(tracklets)
+    per_polyp = np.bincount(tracklets.polyp[pieces.tracklet])
+    few = np.flatnonzero((per_polyp > 0) & (per_polyp < 14))
+    batches = list(sampler.batches(0))
+    topped_up = sum(np.isin(batch.polyp, few).sum() for batch in batches)
+    assert topped_up > 500, "the test needs polyps with few fragments"
+    assert sum(map(repeated, batches)) == 0
+
+
+def test_other_views_by_hand() -> None:
+    boxes = Boxes(np.zeros(9, int), np.arange(9), np.tile([0, 0, 5, 5], (9, 1)), polyp=np.zeros(9, int))
+    settings = PolypViewSettings(polyps=1, views=2, length=2, stride=3, min_frames=1)
+    tracklets = link_tracklets(boxes)
+    assert [fragments(tracklets, 2, 3, 1).rows_of(0).tolist()] == [[0, 3]]
+    others = other_views(tracklets, 0, settings)
+    by_rank = {
+        rank: sorted(map(tuple, others.rows[others.rank == rank].tolist())) for rank in np.unique(others.rank).tolist()
+    }
+    assert by_rank == {
+        0: [(1, 4), (2, 5)],
+        1: [(3, 6), (4, 7), (5, 8)],
+        2: [(k, k + 2) for k in range(7)],
+        3: [(k, k + 1) for k in range(8)],
+    }
+    drawn = [tuple(rows.tolist()) for rows in others.drawn(6, np.random.default_rng(0))]
+    assert set(drawn[:2]) == set(by_rank[0])
+    assert set(drawn[2:5]) == set(by_rank[1])
+    assert drawn[5] in by_rank[2]
+    single = other_views(tracklets, 0, PolypViewSettings(length=1, stride=2, min_frames=1))
+    assert sorted(single.rows.ravel().tolist()) == [1, 3, 5, 7], "one frame has no stride"
+
+
+def test_an_epoch_shows_about_as_many_frames_for_each_sampler(corpus: Corpus, tracklets: Tracklets) -> None:
+    shown = {}
+    for name in ("sfe", "mve", "temporal"):
+        recipe = load_recipe(name)
+        shown[name] = recipe.images * sum(1 for _ in new_sampler(recipe, corpus.boxes, tracklets).batches(0))
+    boxes = len(corpus.boxes)
+    assert 0.99 * boxes < shown["sfe"] <= boxes
+    for name in ("mve", "temporal"):
+        assert 0.6 * boxes / 4 < shown[name] < 1.1 * boxes / 4, name
 
 
 def test_a_polyp_with_few_fragments_is_sampled_again(corpus: Corpus, tracklets: Tracklets) -> None:

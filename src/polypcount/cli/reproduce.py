@@ -1,6 +1,7 @@
 """`polypcount reproduce`: the paper's tables, from data to numbers beside the published ones."""
 
 import signal
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -29,6 +30,15 @@ _SMALL = (
     "data.validation_share=0",
     "validation.monitor=last",
 )
+
+
+class Equal(StrEnum):
+    """What all encoders of a comparison have as many of."""
+
+    STEPS = "steps"
+    IMAGES = "images"
+
+
 _DATASET = "Folder of this dataset."
 _STOPPED = "polypcount: stopped; the same command continues from here"
 
@@ -69,7 +79,13 @@ def reproduce(
     budget: Annotated[
         float | None, typer.Option(metavar="MINUTES", help="For all trainings together, in equal shares.")
     ] = None,
-    steps: Annotated[int | None, typer.Option(help="Train every encoder so many steps.")] = None,
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            help="Steps of the temporally-aware encoder, and of all others.", show_default="those of its epochs"
+        ),
+    ] = None,
+    equal: Annotated[Equal, typer.Option(help="What all encoders have as many of.")] = Equal.STEPS,
     grid: Annotated[
         GridPreset | None,
         typer.Option(help="Points to search in studies.", show_default="paper, simulated coarse"),
@@ -119,7 +135,7 @@ def reproduce(
         seeds=_numbers("--seeds", seeds or ("0" if simulated else "42")),
         changes=(*chosen, *(changes or ())),
         study=room.StudySettings((grid or (GridPreset.COARSE if simulated else GridPreset.PAPER)).value, target_fpr),
-        length=room.TrainingLength(budget, steps),
+        length=room.TrainingLength(budget, steps, equal.value),
         stride=None if chosen else 4,  # None looks at fewer boxes than the paper: three times as fast
         sparse=simulated,
         threads=threads,

@@ -92,8 +92,7 @@ def train(
         def note() -> str:
             if latest is None:
                 return ""
-            epoch = f"epoch {min(latest.epoch + 1, latest.epochs)} of {latest.epochs}"
-            return f"{epoch}, loss {latest.loss:.3f}, {latest.crops_per_second:,.0f} crops/s"
+            return f"epoch {latest.epoch + 1}, loss {latest.loss:.3f}, {latest.crops_per_second:,.0f} crops/s"
 
         def watch(moment: "Moment") -> None:
             nonlocal latest, training
@@ -101,7 +100,7 @@ def train(
             if training is None:
                 bars.close()  # a terminal shows one bar at a time
                 training = bars.enter_context(show_progress("training", note))
-            training(moment.epoch * moment.steps + moment.step, moment.epochs * moment.steps)
+            training(moment.done, max(moment.done, moment.total))
 
         try:
             encoder = train_encoder(

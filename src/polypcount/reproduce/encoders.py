@@ -132,13 +132,14 @@ def make_encoder(
     else:
         with stage(f"{job.title}: features") as progress:
             save_standardised(job.benchmark.learn, job.recipe, job.folder, download=download, progress=progress)
-    seconds = time.monotonic() - started
+    seconds, steps = time.monotonic() - started, len(run_folder.rows("steps.csv"))
     report = {
         "key": job.key,
         "encoder": job.row.name,
         "seed": job.seed,
         "benchmark": job.benchmark.name,
-        "steps": len(run_folder.rows("steps.csv")),
+        "steps": steps,
+        "images": steps * job.recipe.images,
         "seconds": round(seconds, 1),  # of the process that finished it
         "resumed": resumed,
     }
@@ -157,7 +158,7 @@ def _train(job: EncoderJob, resume: bool, machine: Machine | None, download: boo
             if training is None:
                 bars.close()  # a terminal shows one bar at a time
                 training = bars.enter_context(stage(f"{job.title}: steps"))
-            training(moment.epoch * moment.steps + moment.step, moment.epochs * moment.steps)
+            training(moment.done, max(moment.done, moment.total))
 
         train(
             job.benchmark.learn,

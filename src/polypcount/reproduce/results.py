@@ -66,6 +66,8 @@ class Run:
             which points were chosen.
         pair_auroc: AUROC of telling pairs of one polyp from pairs of two by cosine, in each video that has both; mean
             over these videos.
+        steps: Steps of the training; None if there was none.
+        images: Images that the training has seen, counted again when they are seen again.
     """
 
     row: str
@@ -73,6 +75,8 @@ class Run:
     seed: int | None
     rules: Mapping[str, Mapping[str, Mean]]
     pair_auroc: Mean
+    steps: int | None = None
+    images: int | None = None
 
 
 def study_row(
@@ -141,7 +145,8 @@ def load_run(path: Path, benchmark: str, seed: int | None) -> Run:
             }
             for rule in values["rules"]
         }
-        return Run(values["row"]["name"], benchmark, seed, rules, _mean(values["pairs"]["auroc_of_videos"]))
+        auroc, training = _mean(values["pairs"]["auroc_of_videos"]), values.get("training") or {}
+        return Run(values["row"]["name"], benchmark, seed, rules, auroc, training.get("steps"), training.get("images"))
     except (KeyError, TypeError, ValueError) as problem:
         raise FileError(f"{path} is damaged ({problem!r}); remove it, and it is made again") from None
 

@@ -7,6 +7,7 @@ from polypcount.clustering import VisualSimilarity
 from polypcount.errors import DataError
 
 FROZEN = "frozen"
+REFERENCE = "temporal"  # the encoder whose length the others are measured by
 NESTED = "nested"  # in place of a method: the best of several on the other videos
 
 

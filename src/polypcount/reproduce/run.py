@@ -1,7 +1,7 @@
 """The whole comparison: encoders, vectors, studies, tables. Existing results are used as they are.
 
 OUT/reproduce.json                 settings, versions, results so far, and which rows failed and why
-OUT/plan.json                      how long encoders are trained, for a budget or a number of steps
+OUT/plan.json                      how long encoders are trained, for a budget
 OUT/corpora/                       the data to learn from and to study
 OUT/encoders/ vectors/ results/    one folder or file for each row, seed and benchmark, named after its input
 OUT/sweeps/                        counts of the studies at every point of their grids
@@ -28,9 +28,9 @@ from polypcount.reproduce.encoders import EncoderJob, engine_for, file_name, job
 from polypcount.reproduce.figures import draw_table
 from polypcount.reproduce.plan import Plan, TrainingLength
 from polypcount.reproduce.results import MIN_FRAMES, Run, StudySettings, load_run, position_vectors, study_row
-from polypcount.reproduce.rows import ENCODERS, ROWS, TABLES, EncoderRow, Row, encoders_of
+from polypcount.reproduce.rows import ENCODERS, REFERENCE, ROWS, TABLES, EncoderRow, Row, encoders_of
 from polypcount.reproduce.tables import paper_csv, paper_table
-from polypcount.storage import content_key, write_json, write_text
+from polypcount.storage import content_key, read_json, write_json, write_text
 from polypcount.tracking import link_tracklets
 from polypcount.training import Machine, Recipe, Stopped
 from polypcount.training.run_folder import environment
@@ -78,8 +78,9 @@ class ReproduceSettings:
         for encoder in encoders_of(self.rows):  # report a wrong key before the work
             self.recipe(encoder, None)
 
-    def recipe(self, encoder: EncoderRow, seed: int | None, length: Sequence[str] = ()) -> Recipe:
-        """The recipe of an encoder; for `length` see `plan.py`."""
+    def recipe(self, encoder: EncoderRow, seed: int | None, steps: int | None = None) -> Recipe:
+        """The recipe of an encoder; for `steps` see `plan.py`."""
+        length = [] if steps is None else [f"steps={steps}"]
         return recipe_for(encoder, seed, self.changes, length, sparse=self.sparse)
 
 
@@ -135,7 +136,8 @@ class _Comparison:
         self.benchmarks, self.out, self.settings, self.stage = benchmarks, out, settings, stage
         self.failures: list[str] = []
         trained = sum(encoder.trained for encoder in encoders_of(settings.rows))
-        self.plan = Plan(out / "plan.json", settings.length, trained * len(settings.seeds) * len(benchmarks))
+        number = trained * len(settings.seeds) * len(benchmarks)
+        self.plan = Plan(out / "plan.json", settings.length, settings.recipe(ENCODERS[REFERENCE], None), number)
 
     def run(self, encoder: EncoderRow | None, seed: int | None, benchmark: Benchmark) -> None:
         """Run the rows of one encoder that have no result yet."""
@@ -178,7 +180,7 @@ class _Comparison:
             "study": {**asdict(settings.study), "min_frames": MIN_FRAMES},
             "stride": settings.stride,
             "sparse": settings.sparse,
-            "length": settings.length.name or "recipe",
+            "length": settings.length.name,
             "results": sorted(path.relative_to(self.out).as_posix() for _, path in results),
             "failures": self.failures,
             "environment": environment(),
@@ -191,15 +193,17 @@ class _Comparison:
     ) -> EncoderJob | None:
         """The job of an encoder; with `planned_only`, None if it is not in the plan yet."""
         settings, recipe = self.settings, self.settings.recipe(encoder, seed)
-        length: Sequence[str] | None = ()
-        if encoder.trained and planned_only:
-            length = self.plan.planned(recipe)
-        elif encoder.trained:
+        if encoder.trained:
             options: dict[str, Any] = {"machine": settings.machine, "download": settings.download, "stage": self.stage}
-            length = self.plan.work_out(encoder.name, recipe, benchmark, **options)
-        if length is None:
-            return None
-        return EncoderJob(encoder, seed, settings.recipe(encoder, seed, length), benchmark, self.out / "encoders")
+            steps = (
+                self.plan.steps(recipe, benchmark)
+                if planned_only
+                else self.plan.measured_steps(encoder.name, recipe, benchmark, **options)
+            )
+            if steps is None:
+                return None
+            recipe = settings.recipe(encoder, seed, steps)
+        return EncoderJob(encoder, seed, recipe, benchmark, self.out / "encoders")
 
     def _run_row(self, row: Row, vectors: Embeddings, source: _Source) -> None:
         title = job_title(row.name, source.seed, source.benchmark)
@@ -207,7 +211,8 @@ class _Comparison:
         sweeps, threads = self.out / "sweeps", self.settings.threads
         with self.stage(f"{title}: grid points") as progress:
             result = study_row(row, vectors, self.settings.study, sweeps=sweeps, threads=threads, progress=progress)
-        write_json(self._result(row, source), {**result, "benchmark": source.benchmark.name, "seed": source.seed})
+        about = {"benchmark": source.benchmark.name, "seed": source.seed, "training": _training(source.job)}
+        write_json(self._result(row, source), {**result, **about})
 
     def _vectors(self, source: _Source) -> Embeddings:
         job, study, settings = source.job, source.benchmark.study, self.settings
@@ -238,7 +243,7 @@ class _Comparison:
         return content_key("vectors 2", encoder_key, source.benchmark.study_key, sampling)
 
     def _result(self, row: Row, source: _Source) -> Path:
-        key = content_key("result 2", self._vectors_key(source), self.settings.study.about(row))
+        key = content_key("result 3", self._vectors_key(source), self.settings.study.about(row))
         return self.out / "results" / source.benchmark.name / f"{file_name(row.name, source.seed, key)}.json"
 
     def _results(self) -> Iterator[tuple[Run, Path]]:
@@ -263,3 +268,11 @@ class _Comparison:
         line = f"{names} ({benchmark.name}{'' if seed is None else f', seed {seed}'}): {reason}"
         _log.warning("failed: %s", line)
         self.failures.append(line)
+
+
+def _training(job: EncoderJob | None) -> dict[str, int] | None:
+    """Steps of the training and images that it has seen; None without a training."""
+    if job is None or not job.row.trained:
+        return None
+    report = read_json(job.report)
+    return {name: int(report[name]) for name in ("steps", "images")}

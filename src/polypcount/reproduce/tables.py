@@ -16,7 +16,7 @@ from polypcount.storage import csv_text
 _RULES = ("fixed", "closest", "budget")
 _HEADER = (
     *("row", "rule", "FR", "± seeds", "± renders", "FR, one polyp", "FR, more polyps"),
-    *("FPR", "FPR, undefined as 0", "FPR selected at", "pair AUC", "± seeds", "± renders", "runs"),
+    *("FPR", "FPR, undefined as 0", "FPR selected at", "pair AUC", "± seeds", "± renders", "runs", "steps", "images"),
     *("published FR", "published FPR"),
 )
 NOTES = (
@@ -28,6 +28,8 @@ NOTES = (
     "code does the first; its numbers are beside both.",
     "Pair AUC: AUC of telling pairs of tracklets of one polyp from pairs of two by cosine, in a video; mean over "
     "videos with two polyps. It depends only on the encoder.",
+    "Steps and images: of the training of the encoder; an image counts each time that it is seen. At equal steps, SFE, "
+    "whose views are single frames, sees an eighth of the images of the others.",
 )
 
 
@@ -117,6 +119,7 @@ def paper_table(table: PaperTable, runs: Mapping[str, Sequence[Run]]) -> Table:
                 _number(score_spread(of_row, rule, "selected_fpr").mean, 4),
                 *(_number(value, 3) for value in (auc.mean, auc.seeds, auc.renders)),
                 str(len(of_row)),
+                *(_amount([getattr(run, name) for run in of_row]) for name in ("steps", "images")),
                 "-" if published is None else _with(published.fr, published.fr_std, 2),
                 "-" if published is None else _with(published.fpr, published.fpr_std, 4),
             )
@@ -143,6 +146,12 @@ def _with(mean: float, deviation: float | None, decimals: int) -> str:
     if deviation is None or math.isnan(mean):
         return _number(mean, decimals)
     return f"{_number(mean, decimals)} ± {_number(deviation, decimals)}"
+
+
+def _amount(values: Sequence[int | None]) -> str:
+    """A whole number, or the lowest and the highest of several."""
+    known = sorted({value for value in values if value is not None})
+    return "-" if not known else " to ".join(f"{value:,}" for value in dict.fromkeys((known[0], known[-1])))
 
 
 def _number(value: float, decimals: int) -> str:

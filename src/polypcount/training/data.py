@@ -48,20 +48,33 @@ def training_data(corpus: Corpus, recipe: Recipe) -> tuple[TrainingData, Trainin
 
     A polyp in videos of both sides is only used for validation.
     """
-    learnt, validated = split_videos(corpus, recipe.data, recipe.seed)
-    train, validation = corpus.select(videos=learnt), None
-    if validated:
-        validation = corpus.select(videos=validated)
-        shared = {polyp.id for polyp in validation.polyps}
-        polyps = [polyp.id for polyp in train.polyps if polyp.id not in shared]
-        if not polyps:
-            raise DataError("there is nothing to learn from: every polyp is also seen in a video for data.validation")
-        train = train.select(polyps=polyps)
+    train, validation = split_corpus(corpus, recipe)
     for video in (*train.videos, *(validation.videos if validation else ())):
         existing_source(video)
-    sampler = new_sampler(recipe.sampler, train.boxes, link_tracklets(train.boxes), recipe.seed)
+    sampler = new_sampler(recipe, train.boxes, link_tracklets(train.boxes))
     _log.info("learning from %d videos: %s", len(train.videos), sampler.use)
     return TrainingData(train, sampler), None if validation is None else _validation(validation, recipe)
+
+
+def split_corpus(corpus: Corpus, recipe: Recipe) -> tuple[Corpus, Corpus | None]:
+    """The part to learn from, and the part to validate on. A polyp of both is only in the second."""
+    learnt, validated = split_videos(corpus, recipe.data, recipe.seed)
+    train = corpus.select(videos=learnt)
+    if not validated:
+        return train, None
+    validation = corpus.select(videos=validated)
+    shared = {polyp.id for polyp in validation.polyps}
+    polyps = [polyp.id for polyp in train.polyps if polyp.id not in shared]
+    if not polyps:
+        raise DataError("there is nothing to learn from: every polyp is also seen in a video for data.validation")
+    return train.select(polyps=polyps), validation
+
+
+def epoch_batches(corpus: Corpus, recipe: Recipe) -> int:
+    """Batches of the first epoch. Pixels are not needed."""
+    train, _ = split_corpus(corpus, recipe)
+    sampler = new_sampler(recipe, train.boxes, link_tracklets(train.boxes))
+    return sum(1 for _ in sampler.batches(0))
 
 
 def split_videos(corpus: Corpus, settings: DataSettings, seed: int) -> tuple[list[str], list[str]]:
@@ -121,15 +134,13 @@ def cached_crops(
 
 
 def _validation(corpus: Corpus, recipe: Recipe) -> TrainingData:
-    tracklets, settings = link_tracklets(corpus.boxes), recipe.sampler
+    tracklets, settings, batches = link_tracklets(corpus.boxes), recipe.sampler, recipe.validation.batches
     if isinstance(settings, PolypViewSettings):  # few videos may have too few polyps for a batch
         _, of_polyp = polyp_fragments(tracklets, settings)
         settings = settings.model_copy(update={"polyps": min(settings.polyps, max(2, len(of_polyp)))})
-    elif settings.samples_per_epoch is None:
-        samples = settings.samples * recipe.validation.batches
-        settings = settings.model_copy(update={"samples_per_epoch": samples})
+    own = recipe.model_copy(update={"sampler": settings, "batches_per_epoch": batches, "steps": None})
     try:
-        sampler = new_sampler(settings, corpus.boxes, tracklets, recipe.seed)
+        sampler = new_sampler(own, corpus.boxes, tracklets)
     except DataError as problem:
         raise DataError(
             f"validation: {problem}; add videos to it, or set data.validation=[] and data.validation_share=0 to train "

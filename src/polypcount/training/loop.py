@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -45,13 +44,17 @@ class Moment:
     """How far a training is: epochs done, steps done in the current epoch, loss and speed.
 
     Attributes:
+        epoch: Epochs that are done.
+        step: Steps of the current epoch that are done.
+        done: Steps of the whole training that are done.
+        total: Steps of the whole training, if all epochs are as long as this one.
         validation: Validation results of an epoch, only in the report after its last step; otherwise empty.
     """
 
     epoch: int
-    epochs: int
     step: int
-    steps: int
+    done: int
+    total: int
     loss: float
     crops_per_second: float
     validation: ValidationScores = field(default_factory=dict)
@@ -111,7 +114,7 @@ class Loop:
             Stopped: A signal asked training to stop.
         """
         with stop_on_signals() as stop:
-            while self.course.epoch < self.recipe.epochs and not self._patience_is_over():
+            while not self._finished() and not self._patience_is_over():
                 self._run_epoch(stop)
 
     def finish(self, data_hash: str) -> None:
@@ -141,34 +144,45 @@ class Loop:
         done = float(self.course.steps_done)
         if self._largest(done) != -self._largest(-done):
             raise FileError(f"{folder}: every node must see the same folder; put it on a shared disk")
-        if self.course.epoch > self.recipe.epochs:
+        course, recipe = self.course, self.recipe
+        if recipe.steps is None and course.epoch > recipe.epochs:
             raise FileError(
-                f"{folder}: the run has done {self.course.epoch} epochs already, more than epochs={self.recipe.epochs}"
+                f"{folder}: the run has done {course.epoch} epochs already, more than epochs={recipe.epochs}"
+            )
+        if recipe.steps is not None and course.steps_done > recipe.steps:
+            raise FileError(
+                f"{folder}: the run has done {course.steps_done} steps already, more than steps={recipe.steps}"
             )
         if self.first:
             self.run_folder.forget_after(self.course.epoch, self.course.step)
 
     def _run_epoch(self, stop: Stop) -> None:
         course, recipe = self.course, self.recipe
-        batches = list(islice(self.learning.sampler.batches(course.epoch), recipe.batches_per_epoch))
+        batches = list(self.learning.sampler.batches(course.epoch))
+        total, before = recipe.total_steps(len(batches)), course.steps_done - course.step
+        if recipe.steps is not None:
+            batches = batches[: recipe.steps - before]
         left, size = batches[course.step :], recipe.crop.size if recipe.augmentation.off else None
         rank, world = self.fabric.global_rank, self.fabric.world_size
         self._step_began = time.monotonic()
         for batch, clips in batches_with_clips(self.crops, left, size, rank, world, self.readers):
-            progress = (course.epoch + (course.step + 0.5) / len(batches)) / recipe.epochs
+            if recipe.steps is not None:
+                progress = (course.steps_done + 0.5) / recipe.steps
+            else:  # epochs may differ in length
+                progress = (course.epoch + (course.step + 0.5) / len(batches)) / recipe.epochs
             loss, rate = self.learner.step(batch, clips, course.epoch, course.step, progress)
             course.step += 1
             course.steps_done += 1
             course.losses.append(loss)
             if self.first:
-                self._report_step(batch, len(batches), loss, rate)
+                self._report_step(batch, total, loss, rate)
             self._stop_if_asked(stop)
             if self.first and time.monotonic() - self._saved_at > _SECONDS_BETWEEN_CHECKPOINTS:
                 self._save()
-        self._end_epoch(len(batches), stop)
+        self._end_epoch(len(batches), total, stop)
         self._stop_if_asked(stop)
 
-    def _end_epoch(self, steps: int, stop: Stop) -> None:
+    def _end_epoch(self, steps: int, total: int, stop: Stop) -> None:
         course, loss = self.course, float(np.mean(self.course.losses))
         scores = self._validate(stop) if self.first else {}
         course.epoch, course.step, course.losses = course.epoch + 1, 0, []
@@ -191,7 +205,7 @@ class Loop:
         shown = [f"{name.replace('_', ' ')} {value:.3f}" for name, value in scores.items() if value is not None]
         validation = f"; validation: {', '.join(shown)}" if shown else ""
         _log.info("epoch %d: loss %.3f%s", course.epoch, loss, validation)
-        self.watch(Moment(course.epoch, self.recipe.epochs, 0, steps, loss, self._speed(), scores))
+        self.watch(Moment(course.epoch, 0, course.steps_done, total, loss, self._speed(), scores))
 
     def _validate(self, stop: Stop) -> ValidationScores:
         if self.validation is None or self.validation_crops is None:
@@ -201,7 +215,7 @@ class Loop:
         between = (lambda: self._stop_if_asked(stop)) if self.fabric.world_size == 1 else (lambda: None)
         return validate(self.learner, self.validation, self.validation_crops, between)
 
-    def _report_step(self, batch: Batch, steps: int, loss: float, rate: float) -> None:
+    def _report_step(self, batch: Batch, total: int, loss: float, rate: float) -> None:
         now = time.monotonic()
         self._speeds.append((sum(map(len, batch.rows)), now - self._step_began))
         self._step_began = now
@@ -210,10 +224,14 @@ class Loop:
         self.run_folder.log("steps.csv", STEP_COLUMNS, {**row, "crops_per_second": speed})
         if self.loggers is not None:
             self.loggers.log({"train/loss": loss, "train/learning_rate": rate}, course.steps_done)
-        self.watch(Moment(course.epoch, self.recipe.epochs, course.step, steps, loss, speed))
+        self.watch(Moment(course.epoch, course.step, course.steps_done, total, loss, speed))
 
     def _speed(self) -> float:
         return sum(crops for crops, _ in self._speeds) / max(sum(seconds for _, seconds in self._speeds), 1e-9)
+
+    def _finished(self) -> bool:
+        course, recipe = self.course, self.recipe
+        return course.epoch >= recipe.epochs if recipe.steps is None else course.steps_done >= recipe.steps
 
     def _patience_is_over(self) -> bool:
         course, patience = self.course, self.recipe.validation.patience

@@ -64,12 +64,10 @@ class NeighbourSettings(Schema):
         samples: Pairs in a batch.
         spread: Standard deviation of the distance of the second frame from the first, in boxes of the polyp. Below 0.5,
             hardly any draw would give another frame.
-        samples_per_epoch: None for as many as there are frames.
     """
 
     samples: _Count = 128
     spread: Annotated[float, Field(ge=0.5, le=1e9)] = 30.0
-    samples_per_epoch: _Count | None = None
     kind: Literal["neighbouring-frames"] = "neighbouring-frames"
 
 
@@ -82,10 +80,9 @@ class SegmentSettings(Schema):
         strides: The possible steps between the frames of a segment.
         min_frames: Fewest boxes of a tracklet.
         one_tracklet: Chance at the beginning that both segments are of one tracklet.
-        one_tracklet_end: That chance after `over_epochs` epochs. The fall is the curriculum of TPC; with 1 and 1 it is
-            MVE.
-        over_epochs: Epochs over which the chance falls.
-        samples_per_epoch: None for as many as there are polyps.
+        one_tracklet_end: That chance after the share `over` of the training. The fall is the curriculum of TPC; with 1
+            and 1 it is MVE.
+        over: Share of the training over which the chance falls.
     """
 
     samples: _Count = 28
@@ -94,13 +91,16 @@ class SegmentSettings(Schema):
     min_frames: Annotated[int, Field(ge=0)] = 30
     one_tracklet: _Share = 1.0
     one_tracklet_end: _Share = 1.0
-    over_epochs: _Count = 1
-    samples_per_epoch: _Count | None = None
+    over: Annotated[float, Field(gt=0, le=1)] = 1.0
     kind: Literal["tracklet-segments"] = "tracklet-segments"
 
-    def chance(self, epoch: int) -> float:
-        """Chance of one tracklet: end + (begin - end) * (1 - min((epoch + 1) / over_epochs, 1))."""
-        left = 1 - min((epoch + 1) / self.over_epochs, 1)
+    def chance(self, done: float) -> float:
+        """Chance of one tracklet, when the share `done` of the training is over.
+
+        It is end + (begin - end) * (1 - min(done / over, 1)).
+        With 50 epochs and a share of 0.1 these are, at the end of each epoch, the published values.
+        """
+        left = 1 - min(done / self.over, 1)
         return self.one_tracklet_end + (self.one_tracklet - self.one_tracklet_end) * left
 
 
@@ -216,14 +216,18 @@ class Recipe(Schema):
     """The whole recipe.
 
     Attributes:
-        epochs: Passes over what the sampler gives.
-        batches_per_epoch: Most batches of each epoch; None for all.
+        epochs: An epoch of every sampler shows about as many frames as there are boxes to choose from, at its largest
+            stride: each box once for single frames, every fourth for fragments of every fourth frame.
+        batches_per_epoch: Batches of each epoch in place of that number. A `polyp-views` sampler has no more than its
+            fragments fill.
+        steps: Length of the training in steps, whatever the epochs; the last epoch may be cut. None for whole epochs.
     """
 
     name: str = ""
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 42
     epochs: _Count = 50
     batches_per_epoch: _Count | None = None
+    steps: _Count | None = None
     data: DataSettings = DataSettings()
     crop: CropRule = CropRule()
     model: ModelSettings = ModelSettings()
@@ -256,3 +260,12 @@ class Recipe(Schema):
     def frames(self) -> int:
         """Most frames of a view."""
         return 1 if isinstance(self.sampler, NeighbourSettings) else self.sampler.length
+
+    @property
+    def images(self) -> int:
+        """Frames in a batch."""
+        return self.views * self.frames
+
+    def total_steps(self, batches: int) -> int:
+        """Steps of the whole training, if an epoch has so many batches."""
+        return self.steps or self.epochs * batches

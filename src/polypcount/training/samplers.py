@@ -5,6 +5,7 @@ epoch give the same batches, in every process and after every restart; another e
 """
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Protocol
 
 import numpy as np
@@ -13,7 +14,8 @@ from polypcount.corpus import Boxes, Tracklets
 from polypcount.errors import DataError
 from polypcount.tracking import Fragments, box_positions, fragments
 from polypcount.training.batches import Batch, RowNumbers, batch_of
-from polypcount.training.recipe import NeighbourSettings, PolypViewSettings, SamplerSettings, SegmentSettings
+from polypcount.training.other_views import OtherViews, other_views
+from polypcount.training.recipe import NeighbourSettings, PolypViewSettings, Recipe, SegmentSettings
 
 
 class Sampler(Protocol):
@@ -34,13 +36,20 @@ class Sampler(Protocol):
 class NeighbouringFrames:
     """Two frames of the same polyp, the second near the first in the list of the polyp's boxes by time.
 
-    Every frame, or `samples_per_epoch` of them, is the first frame of one sample in an epoch. The index of the second
-    frame is that of the first plus a normal random number, limited to the list. It is drawn again while both are the
-    same.
+    First frames come in random order, none again before all others. The index of the second frame is that of the first
+    plus a normal random number, limited to the list. It is drawn again while both are the same.
     A polyp with one frame is not used. If a polyp has two boxes in a frame, the first counts.
+
+    Args:
+        boxes: The boxes.
+        settings: Its settings.
+        seed: Of all random numbers.
+        batches: Batches of an epoch; None to show as many frames as there are usable boxes.
     """
 
-    def __init__(self, boxes: Boxes, settings: NeighbourSettings | None = None, seed: int = 0) -> None:
+    def __init__(
+        self, boxes: Boxes, settings: NeighbourSettings | None = None, seed: int = 0, batches: int | None = None
+    ) -> None:
         self.settings, self.seed = settings or NeighbourSettings(), seed
         labelled = np.flatnonzero(boxes.polyp >= 0)
         keys = np.column_stack([boxes.video, boxes.polyp, boxes.frame])[labelled]
@@ -58,11 +67,12 @@ class NeighbouringFrames:
         )
         if not len(self._usable):
             raise DataError(f"no pair of frames to learn from: {self.use}")
+        self.per_epoch = batches or max(1, len(self._usable) // (2 * self.settings.samples))
 
     def batches(self, epoch: int) -> Iterator[Batch]:
-        """Samples in random order. All batches are full; the frames left over change from epoch to epoch."""
+        """All batches are full."""
         rng = np.random.default_rng([self.seed, epoch])
-        for start, firsts in _full_batches(self._usable, self.settings.samples, self.settings.samples_per_epoch, rng):
+        for start, firsts in _full_batches(self._usable, self.settings.samples, self.per_epoch, rng):
             rows = self._order[np.stack([firsts, self._near(firsts, rng)], axis=1).ravel()]
             samples = np.repeat(np.arange(start, start + len(firsts)), 2)
             yield batch_of(np.split(rows, len(rows)), self._polyp[rows].tolist(), samples.tolist(), self._positions)
@@ -81,10 +91,27 @@ class TrackletSegments:
 
     A segment has `length` boxes, `stride` apart. The stride is drawn from those with which two segments fit one after
     the other. Its chance is in proportion to its size. A polyp with a single long tracklet gives both segments from it.
+
+    Args:
+        boxes: The boxes.
+        tracklets: Their tracklets.
+        settings: Its settings.
+        seed: Of all random numbers.
+        batches: Batches of an epoch; None to show as many frames as the long tracklets have at the largest stride.
+        epochs: Epochs over which the curriculum is spread, as a share of the training is the same for any length.
+        steps: Steps of the whole training in place of `epochs`.
     """
 
     def __init__(
-        self, boxes: Boxes, tracklets: Tracklets, settings: SegmentSettings | None = None, seed: int = 0
+        self,
+        boxes: Boxes,
+        tracklets: Tracklets,
+        settings: SegmentSettings | None = None,
+        seed: int = 0,
+        batches: int | None = None,
+        *,
+        epochs: int = 1,
+        steps: int | None = None,
     ) -> None:
         self.settings, self.seed = settings or SegmentSettings(), seed
         needed = max(self.settings.min_frames, 2 * self.settings.length * min(self.settings.strides))
@@ -100,13 +127,17 @@ class TrackletSegments:
         )
         if not self._of_polyp:
             raise DataError(f"no tracklet to cut into two segments: {self.use}")
+        frames = int(tracklets.box_count[usable].sum()) // max(self.settings.strides)
+        self.per_epoch = batches or max(1, frames // (2 * self.settings.samples * self.settings.length))
+        self._total = steps or epochs * self.per_epoch
 
     def batches(self, epoch: int) -> Iterator[Batch]:
         """Polyps in random order, each once before any again. All batches are full."""
         rng = np.random.default_rng([self.seed, epoch])
-        settings, polyps = self.settings, np.array(list(self._of_polyp))
-        for start, chosen in _full_batches(polyps, settings.samples, settings.samples_per_epoch, rng):
-            views = [view for polyp in chosen.tolist() for view in self._pair(polyp, settings.chance(epoch), rng)]
+        settings, polyps, before = self.settings, np.array(list(self._of_polyp)), epoch * self.per_epoch
+        for number, (start, chosen) in enumerate(_full_batches(polyps, settings.samples, self.per_epoch, rng)):
+            chance = settings.chance((before + number + 1) / self._total)
+            views = [view for polyp in chosen.tolist() for view in self._pair(polyp, chance, rng)]
             samples = np.repeat(np.arange(start, start + len(chosen)), 2)
             yield batch_of(views, np.repeat(chosen, 2).tolist(), samples.tolist(), self._positions)
 
@@ -131,22 +162,38 @@ class PolypViews:
     """Several fragments of each of several polyps.
 
     Polyps are drawn while enough of them have unused fragments, with a chance in proportion to their unused fragments.
-    Views are taken from these. If a polyp has too few, the rest come from its other fragments, and a fragment is
-    repeated only when all are used. With `strict`, such a polyp is not drawn again.
+    Views are taken from these. If a polyp has too few, the rest come from its other fragments. If these are too few as
+    well, views begin at other boxes of its tracklets, see `other_views`. So two views of a batch show the same frames
+    only if the polyp has no others. With `strict`, a polyp with too few fragments is not drawn.
+
+    Args:
+        boxes: The boxes.
+        tracklets: Their tracklets.
+        settings: Its settings.
+        seed: Of all random numbers.
+        batches: Most batches of an epoch; None for as many as the fragments fill.
     """
 
     def __init__(
-        self, boxes: Boxes, tracklets: Tracklets, settings: PolypViewSettings | None = None, seed: int = 0
+        self,
+        boxes: Boxes,
+        tracklets: Tracklets,
+        settings: PolypViewSettings | None = None,
+        seed: int = 0,
+        batches: int | None = None,
     ) -> None:
         self.settings, self.seed = settings or PolypViewSettings(), seed
         views, strict = self.settings.views, self.settings.strict
         self._pieces, self._of_polyp = polyp_fragments(tracklets, self.settings)
-        self._positions = box_positions(boxes)
+        self._positions, self._most = box_positions(boxes), batches
+        few = [] if strict else [polyp for polyp, rows in self._of_polyp.items() if len(rows) < views]
+        self._others: dict[int, OtherViews] = {polyp: other_views(tracklets, polyp, self.settings) for polyp in few}
         pieces = np.concatenate([np.empty(0, np.int64), *self._of_polyp.values()])
-        self.rows = np.unique(np.concatenate([np.empty(0, np.int64), *map(self._pieces.rows_of, pieces)]))
-        few = sum(len(rows) < views for rows in self._of_polyp.values())
+        shown = [*map(self._pieces.rows_of, pieces), *(others.rows.ravel() for others in self._others.values())]
+        self.rows = np.unique(np.concatenate([np.empty(0, np.int64), *shown]))
         self.use = (
-            f"{len(self._of_polyp)} of {_polyp_count(boxes)} polyps, {few} of them with fewer than {views} fragments; "
+            f"{len(self._of_polyp)} of {_polyp_count(boxes)} polyps, {len(few)} of them with fewer than {views} "
+            f"fragments; "
             f"{len(pieces)} of {len(self._pieces)} fragments of {self.settings.length} frames; the rest have no polyp, "
             f"no tracklet of {self.settings.min_frames} boxes" + (" or too few fragments (strict)" if strict else "")
         )
@@ -155,6 +202,9 @@ class PolypViews:
 
     def batches(self, epoch: int) -> Iterator[Batch]:
         """All batches are full; the fragments left over at the end change from epoch to epoch."""
+        return islice(self._batches(epoch), self._most)
+
+    def _batches(self, epoch: int) -> Iterator[Batch]:
         rng = np.random.default_rng([self.seed, epoch])
         polyps, count = self.settings.polyps, self.settings.views
         unused = {polyp: rng.permutation(pieces) for polyp, pieces in self._of_polyp.items()}
@@ -167,9 +217,16 @@ class PolypViews:
                 taken, unused[polyp] = np.split(unused[polyp], [count])
                 others = rng.permutation(np.setdiff1d(self._of_polyp[polyp], taken))
                 taken = np.concatenate([taken, others])[:count]
-                taken = np.concatenate([taken, rng.choice(self._of_polyp[polyp], count - len(taken))])
                 views += map(self._pieces.rows_of, taken)
+                if len(taken) < count:
+                    views += self._more(polyp, count - len(taken), rng)
             yield batch_of(views, np.repeat(chosen, count).tolist(), range(len(views)), self._positions)
+
+    def _more(self, polyp: int, count: int, rng: np.random.Generator) -> list[RowNumbers]:
+        """Views of a polyp whose fragments are all in the batch; some twice only if there are no others."""
+        others = list(self._others[polyp].drawn(count, rng))
+        everything = [*map(self._pieces.rows_of, self._of_polyp[polyp]), *others]
+        return others + [everything[k] for k in rng.integers(0, len(everything), count - len(others)).tolist()]
 
 
 def polyp_fragments(tracklets: Tracklets, settings: PolypViewSettings) -> tuple[Fragments, dict[int, RowNumbers]]:
@@ -180,24 +237,24 @@ def polyp_fragments(tracklets: Tracklets, settings: PolypViewSettings) -> tuple[
     return pieces, {polyp: rows for polyp, rows in of_polyp.items() if len(rows) >= _fewest_fragments(settings)}
 
 
-def new_sampler(settings: SamplerSettings, boxes: Boxes, tracklets: Tracklets, seed: int) -> Sampler:
-    """The sampler of these settings."""
+def new_sampler(recipe: Recipe, boxes: Boxes, tracklets: Tracklets) -> Sampler:
+    """The sampler of a recipe."""
+    settings, seed, batches = recipe.sampler, recipe.seed, recipe.batches_per_epoch
     if isinstance(settings, NeighbourSettings):
-        return NeighbouringFrames(boxes, settings, seed)
+        return NeighbouringFrames(boxes, settings, seed, batches)
     if isinstance(settings, SegmentSettings):
-        return TrackletSegments(boxes, tracklets, settings, seed)
-    return PolypViews(boxes, tracklets, settings, seed)
+        return TrackletSegments(boxes, tracklets, settings, seed, batches, epochs=recipe.epochs, steps=recipe.steps)
+    return PolypViews(boxes, tracklets, settings, seed, batches)
 
 
 def _full_batches(
-    items: RowNumbers, size: int, per_epoch: int | None, rng: np.random.Generator
+    items: RowNumbers, size: int, count: int, rng: np.random.Generator
 ) -> Iterator[tuple[int, RowNumbers]]:
-    """Batches of `size` items, each with the number of its first item.
+    """`count` batches of `size` items, each with the number of its first item.
 
-    Items are in random order, each once before any again. There are as many batches as `per_epoch` items fill, or all
-    items. There is at least one batch, which may hold an item several times.
+    Items are in random order, each once before any again. A batch of more items than there are holds some of them
+    several times.
     """
-    count = max(1, (per_epoch or len(items)) // size)
     rounds = -(-count * size // len(items))
     order = np.concatenate([rng.permutation(items) for _ in range(rounds)])
     for start in range(0, count * size, size):

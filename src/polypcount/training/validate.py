@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from itertools import islice
 
 import numpy as np
 import torch
@@ -64,7 +63,7 @@ def better(scores: ValidationScores, best: float | None, monitor: str) -> bool:
 
 def _loss(learner: Learner, data: TrainingData, source: ClipSource, between: Callable[[], object]) -> float:
     size, settings = learner.encoder.spec.preprocessing.crop.size, learner.recipe.loss
-    batches = list(islice(data.sampler.batches(0), learner.recipe.validation.batches))
+    batches = list(data.sampler.batches(0))
     losses = []
     pairs = batches_with_clips(source, batches, size, rank=0, world=1, threads=1)
     for batch, clips in pairs:
