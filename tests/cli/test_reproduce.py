@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from polypcount import reproduce as room
 from polypcount.cli.main import app
+from polypcount.corpus import Embeddings
 from polypcount.errors import PolypcountError
 from polypcount.reproduce.rows import TABLES, choose_rows
 from polypcount.training import Stopped
@@ -104,6 +105,7 @@ def test_a_stop_says_how_to_continue(
         (("--steps=1", "--budget=1"), "give one of them"),
         (("--simulated",), "give one of --real-colon"),
         (("--stills=.",), "--stills are for --simulated"),
+        (("--engine=gpu",), "engine must be one of auto, onnx, openvino, torch, found 'gpu'"),
         (("--set=optimizer.lrr=1",), "optimizer.lrr is unknown; did you mean lr?"),
     ],
 )
@@ -114,6 +116,19 @@ def test_what_cannot_be_is_known_before_any_work(
     assert isinstance(done.exception, PolypcountError)
     assert message in str(done.exception)
     assert not (tmp_path / "out").exists()
+
+
+def test_options_of_the_machine_reach_training(place: Path, tmp_path: Path) -> None:
+    options = ("--rows=ours", "--steps=1", "--accelerator=cpu", "--engine=torch", "--views-at-once=20")
+    done = CliRunner().invoke(app, arguments(place, tmp_path / "out", *options))
+    assert done.exit_code == 0, done.stderr
+    (run,) = (tmp_path / "out" / "encoders" / "real").glob("*/run.json")
+    about = json.loads(run.read_text())
+    assert (about["machine"]["accelerator"], about["views_at_once"]) == ("cpu", 20)
+    (vectors,) = (tmp_path / "out" / "vectors" / "real").glob("*.parquet")
+    provenance = Embeddings.load(vectors).provenance
+    assert provenance is not None
+    assert provenance.parameters["engine"] == "torch"
 
 
 def test_data_must_be_named(place: Path, tmp_path: Path) -> None:

@@ -3,12 +3,14 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 import simplejpeg  # type: ignore[import-untyped]
 
 from polypcount.encoder import load_encoder
-from polypcount.reproduce import Benchmark
+from polypcount.reproduce import Benchmark, encoders
 from polypcount.reproduce.encoders import recipe_for, save_standardised
 from polypcount.reproduce.rows import ENCODERS
+from polypcount.video import CropStore
 from polypcount.video.opening import open_video
 from polypcount.video.store_part import QUALITY
 from tests.reproduce.conftest import TINY
@@ -41,3 +43,14 @@ def test_features_of_what_is_learnt_from_have_mean_0_and_deviation_1(
     np.testing.assert_allclose(vectors.std(axis=0)[alive], 1, rtol=1e-2)
     whole = encoder.encode_sequences(features[None, :30], np.ones((1, 30), bool))
     np.testing.assert_allclose(whole[0], vectors[:30].mean(axis=0), atol=1e-4)
+
+
+def test_only_crops_that_are_used_are_cut(
+    benchmark_of_datasets: Benchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(encoders, "_MOST_CROPS", 8)
+    monkeypatch.setenv("POLYPCOUNT_CACHE", str(tmp_path / "cache"))
+    corpus = benchmark_of_datasets.learn.select(videos=["001-001"])
+    save_standardised(corpus, recipe_for(ENCODERS["frozen"], None, TINY), tmp_path / "encoder")
+    (store,) = (tmp_path / "cache" / "crops").iterdir()
+    assert len(CropStore.open(store)) == 8

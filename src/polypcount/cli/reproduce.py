@@ -11,7 +11,7 @@ import typer
 from polypcount.cli.reproduce_data import GivenData
 from polypcount.cli.study import GridPreset
 from polypcount.cli.texts import harmless
-from polypcount.cli.train import Precision, show_log
+from polypcount.cli.train import VIEWS_AT_ONCE, Precision, show_log
 
 if TYPE_CHECKING:
     from polypcount.evaluation.tables import Table
@@ -101,9 +101,20 @@ def reproduce(
     ] = None,
     target_fpr: Annotated[float, typer.Option(help="False positive rate to work at.")] = 0.05,
     threads: Annotated[int | None, typer.Option(min=1, help="Cores to use; all, if not given.")] = None,
+    engine: Annotated[
+        str,
+        typer.Option(
+            metavar="auto|onnx|openvino|torch",
+            help="What computes vectors, see embed. auto takes torch where training is on CUDA.",
+        ),
+    ] = "auto",
+    accelerator: Annotated[
+        str, typer.Option(help="Of training: auto, cpu, cuda, mps, or another one of Lightning.")
+    ] = "auto",
     precision: Annotated[Precision, typer.Option(help="Of training: 32, or mixed with bf16 or 16.")] = Precision.FULL,
     views_at_once: Annotated[
-        int | None, typer.Option(min=1, help="Encode so many views of a batch at a time: less memory, same gradient.")
+        int | None,
+        typer.Option(min=1, help=VIEWS_AT_ONCE, show_default="as many as fit into the memory"),
     ] = None,
     download: Annotated[bool, typer.Option("--download", help="Download the backbone's weights if needed.")] = False,
 ) -> None:
@@ -136,7 +147,8 @@ def reproduce(
         stride=None if chosen else 4,  # None looks at fewer boxes than the paper: three times as fast
         sparse=simulated,
         threads=threads,
-        machine=Machine(precision=precision.value, views_at_once=views_at_once, readers=threads),
+        machine=Machine(accelerator, 1, 1, precision.value, views_at_once, threads),
+        engine=engine,
         download=download,
     )
     numbers = _numbers("--renders", renders)

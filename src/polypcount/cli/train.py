@@ -17,6 +17,7 @@ from polypcount.progress import Progress
 if TYPE_CHECKING:
     from polypcount.training import Moment
 
+VIEWS_AT_ONCE = "Encode so many views of a batch at a time: less memory, same gradient."
 _NEEDED = ("torch", "lightning", "transformers", "safetensors", "onnx", "pydantic", "yaml")
 
 
@@ -53,7 +54,8 @@ def train(
     nodes: Annotated[int, typer.Option(min=1, help="Machines that train together.")] = 1,
     precision: Annotated[Precision, typer.Option(help="32, or mixed with bf16 or 16.")] = Precision.FULL,
     views_at_once: Annotated[
-        int | None, typer.Option(min=1, help="Encode so many views of a batch at a time: less memory, same gradient.")
+        int | None,
+        typer.Option(min=1, help=VIEWS_AT_ONCE, show_default="as many as fit into the memory"),
     ] = None,
     log_to: Annotated[
         str, typer.Option(help="tensorboard, wandb, mlflow, separated by commas, or none. CSV is always written.")

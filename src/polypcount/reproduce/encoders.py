@@ -1,6 +1,7 @@
 """Make one encoder: train it, resume a training that stopped, or leave a finished one as it is."""
 
 import logging
+import os
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -9,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from polypcount.corpus import Corpus
 from polypcount.encoder import save_encoder, standardised_encoder
@@ -96,6 +98,21 @@ def recipe_for(
     return load_recipe(row.recipe, [*(row.sparse if sparse else ()), *changes, *row.changes, *length, *own])
 
 
+def engine_for(engine: str, machine: Machine | None, *, cuda: bool | None = None) -> str:
+    """What embeds: the engine asked for or, for `auto`, torch where training is on CUDA.
+
+    ONNX Runtime and OpenVINO, which `auto` takes otherwise, mostly come without CUDA.
+
+    Args:
+        engine: See `load_encoder`. For `auto`, the environment variable `POLYPCOUNT_ENGINE` comes first.
+        machine: Machine for training.
+        cuda: Whether torch has CUDA; None to ask it.
+    """
+    accelerator = (machine or Machine()).accelerator
+    on_gpu = accelerator in ("cuda", "gpu", "auto") and (torch.cuda.is_available() if cuda is None else cuda)
+    return "torch" if engine == "auto" and on_gpu and not os.environ.get("POLYPCOUNT_ENGINE") else engine
+
+
 def make_encoder(
     job: EncoderJob, *, machine: Machine | None = None, download: bool = False, stage: Stage = silent
 ) -> Path:
@@ -167,8 +184,8 @@ def save_standardised(
     learnt, _ = split_videos(corpus, recipe.data, recipe.seed)
     chosen = corpus.select(videos=learnt)
     labelled = np.flatnonzero(chosen.boxes.polyp >= 0)
-    store = cached_crops(chosen, labelled, recipe.crop, cache_folder() / "crops", progress)
     rows = labelled[evenly(len(labelled), _MOST_CROPS)]
+    store = cached_crops(chosen, rows, recipe.crop, cache_folder() / "crops", progress)
     model, _ = export_encoder(start)
     frames = open_frames(model, "the backbone", start.spec, None)
     blocks = np.split(rows, np.arange(_CROPS_AT_ONCE, len(rows), _CROPS_AT_ONCE))

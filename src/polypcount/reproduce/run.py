@@ -19,12 +19,13 @@ from typing import Any
 
 from polypcount.corpus import Embeddings
 from polypcount.encoder import embed, load_encoder
+from polypcount.encoder.engines import refuse_unusable
 from polypcount.errors import DataError, FileError, PolypcountError, first_line
 from polypcount.evaluation.figures import save_figure
 from polypcount.evaluation.tables import Table
 from polypcount.reproduce.data import Benchmark, Stage, silent
 from polypcount.reproduce.differences import differences
-from polypcount.reproduce.encoders import EncoderJob, file_name, job_title, make_encoder, recipe_for
+from polypcount.reproduce.encoders import EncoderJob, engine_for, file_name, job_title, make_encoder, recipe_for
 from polypcount.reproduce.figures import draw_table
 from polypcount.reproduce.parameters import parameter_csv, parameter_table
 from polypcount.reproduce.plan import Plan, TrainingLength
@@ -60,6 +61,8 @@ class ReproduceSettings:
         sparse: Whether the videos to learn from have only every fourth frame, like those of a simulated benchmark.
         threads: Threads of studies, and of encoders when they embed; None for all cores.
         machine: Machine for training.
+        engine: What computes vectors of the study videos, see `load_encoder`; `auto` takes torch where training is on
+            CUDA.
         download: Whether weights of a backbone may be downloaded.
     """
 
@@ -72,9 +75,11 @@ class ReproduceSettings:
     sparse: bool = False
     threads: int | None = None
     machine: Machine | None = None
+    engine: str = "auto"
     download: bool = False
 
     def __post_init__(self) -> None:
+        refuse_unusable(self.engine)
         for encoder in encoders_of(self.rows):  # report a wrong key before the work
             self.recipe(encoder, None)
 
@@ -248,7 +253,7 @@ class _Comparison:
             vectors = embed(
                 study,
                 link_tracklets(study.boxes),
-                load_encoder(folder, threads=settings.threads),
+                load_encoder(folder, threads=settings.threads, engine=engine_for(settings.engine, settings.machine)),
                 stride=settings.stride,
                 min_frames=MIN_FRAMES,
                 progress=progress,

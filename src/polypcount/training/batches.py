@@ -14,7 +14,7 @@ from torch import Tensor
 from polypcount.errors import DataError
 
 RowNumbers = NDArray[np.int64]
-_AHEAD = 3
+AHEAD = 3
 _Item = TypeVar("_Item")
 
 
@@ -130,13 +130,11 @@ def batches_with_clips(
 def read_ahead(read: Callable[[_Item], Clips], items: Sequence[_Item], threads: int) -> Iterator[tuple[_Item, Clips]]:
     """Each item in order with its clips. Threads read the next ones meanwhile."""
     with ThreadPoolExecutor(threads) as pool:
-        coming = deque((item, pool.submit(read, item)) for item in items[:_AHEAD])
+        coming = deque((item, pool.submit(read, item)) for item in items[:AHEAD])
         try:
             for number in range(len(items)):
                 current, clips = coming.popleft()
-                coming.extend(
-                    (later, pool.submit(read, later)) for later in items[number + _AHEAD : number + _AHEAD + 1]
-                )
+                coming.extend((later, pool.submit(read, later)) for later in items[number + AHEAD : number + AHEAD + 1])
                 yield current, clips.result()
         finally:
             for _, clips in coming:

@@ -64,13 +64,7 @@ class Learner:
 
     def set_training(self) -> None:
         """Set training mode, except for modules that stay fixed."""
-        self.encoder.train()
-        if self.recipe.optimizer.backbone_factor == 0:
-            self.encoder.backbone.eval().requires_grad_(False)
-        if self.recipe.model.batch_norm == "fixed":
-            for module in self.encoder.modules():
-                if isinstance(module, _BATCH_NORMS):
-                    module.eval()
+        set_training(self.encoder, self.recipe)
 
     def step(self, batch: Batch, clips: Clips, epoch: int, step: int, progress: float) -> tuple[float, float]:
         """Learn from one batch, of which this process has some clips.
@@ -138,6 +132,17 @@ class Learner:
             quietly=lambda: self.fabric.no_backward_sync(self.module),
         )
         return float(loss)
+
+
+def set_training(encoder: TrackletEncoder, recipe: Recipe) -> None:
+    """Set training mode, except for modules that stay fixed by the recipe."""
+    encoder.train()
+    if recipe.optimizer.backbone_factor == 0:
+        encoder.backbone.eval().requires_grad_(False)
+    if recipe.model.batch_norm == "fixed":
+        for module in encoder.modules():
+            if isinstance(module, _BATCH_NORMS):
+                module.eval()
 
 
 def batch_targets(batch: Batch, settings: LossSettings) -> Tensor:

@@ -30,7 +30,7 @@ class Machine:
         nodes: Machines that train together.
         precision: `32`, or mixed with `bf16` or `16`.
         views_at_once: How many views of a batch a device encodes at a time, with the gradient of the whole batch; None
-            for all.
+            for all or, if they would not fit into its memory, as many as fit.
         readers: Threads that decode crops; None for half of the cores.
     """
 

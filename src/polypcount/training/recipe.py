@@ -259,9 +259,14 @@ class Recipe(Schema):
         return sampler.polyps * sampler.views if isinstance(sampler, PolypViewSettings) else 2 * sampler.samples
 
     @property
+    def frames(self) -> int:
+        """Most frames of a view."""
+        return 1 if isinstance(self.sampler, NeighbourSettings) else self.sampler.length
+
+    @property
     def images(self) -> int:
         """Frames in a batch."""
-        return self.views * (1 if isinstance(self.sampler, NeighbourSettings) else self.sampler.length)
+        return self.views * self.frames
 
     def total_steps(self, batches: int) -> int:
         """Steps of the whole training, if an epoch has so many batches."""

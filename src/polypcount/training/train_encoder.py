@@ -20,6 +20,7 @@ from polypcount.training.frozen import features_never_change, open_both_features
 from polypcount.training.learner import Learner
 from polypcount.training.loggers import Loggers, refuse_missing
 from polypcount.training.loop import Loop, Watch
+from polypcount.training.memory import views_that_fit
 from polypcount.training.processes import Machine, is_first, is_first_of_node, new_fabric, refuse_other_number
 from polypcount.training.recipe import Recipe
 from polypcount.training.recipe_file import load_recipe, recipe_text
@@ -81,21 +82,23 @@ def train(
     has_weights = resume and run_folder.last.exists()
     encoder = new_model(_without_weights(chosen) if has_weights else chosen, download=download)
     learning, validation = training_data(corpus, chosen)
+    before = run_folder.about().get("views_at_once") if resume else None
+    at_once = views_that_fit(encoder, chosen, machine, fabric.device, before)
     with run_folder.locked() if is_first() else nullcontext():
         if is_first() and resume:
             run_folder.tidy()
             entry = {"machine": asdict(machine), **environment()}
-            run_folder.add(resumed=[*run_folder.about().get("resumed", []), entry])
+            run_folder.add(resumed=[*run_folder.about().get("resumed", []), entry], views_at_once=at_once)
             run_folder.write("recipe.yaml", recipe_text(chosen))  # a resumed run may have more epochs
         elif is_first():
-            run_folder.begin(chosen, _about(corpus, chosen, machine, learning, validation))
+            run_folder.begin(chosen, _about(corpus, chosen, machine, at_once, learning, validation))
         folder = cache_folder() / "crops" if cache is None else Path(cache)
         stores = _open_crops(learning, validation, chosen, folder, progress) if is_first_of_node() else None
         fabric.launch()
         fabric.barrier()
         crops, validation_crops = stores or _open_crops(learning, validation, chosen, folder, no_progress)
         loop = Loop(
-            learner=Learner(fabric, encoder, chosen, machine.views_at_once),
+            learner=Learner(fabric, encoder, chosen, at_once),
             run_folder=run_folder,
             learning=learning,
             crops=crops,
@@ -158,7 +161,12 @@ def _refuse_impossible(recipe: Recipe, machine: Machine) -> None:
 
 
 def _about(
-    corpus: Corpus, recipe: Recipe, machine: Machine, learning: TrainingData, validation: TrainingData | None
+    corpus: Corpus,
+    recipe: Recipe,
+    machine: Machine,
+    at_once: int | None,
+    learning: TrainingData,
+    validation: TrainingData | None,
 ) -> dict[str, Any]:
     """What `run.json` says about a run, apart from the environment."""
     sides = {"learnt_from": learning, "validated_on": validation}
@@ -173,4 +181,5 @@ def _about(
             for name, side in sides.items()
         },
         "machine": asdict(machine),
+        "views_at_once": at_once,  # a resumed run takes the same number, so that its dropout is the same
     }
