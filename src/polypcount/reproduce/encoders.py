@@ -1,5 +1,6 @@
 """Make one encoder: train it, resume a training that stopped, or leave a finished one as it is."""
 
+import json
 import logging
 import time
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ from polypcount.storage import cache_folder, content_key, write_json
 from polypcount.tracking import evenly
 from polypcount.training import Machine, Moment, Recipe, load_recipe, recipe_text, train
 from polypcount.training.data import cached_crops, split_videos
+from polypcount.training.recipe_file import flat_values, recipe_differences
 from polypcount.training.run_folder import RunFolder
 from polypcount.training.start import new_model
 
@@ -94,6 +96,13 @@ def recipe_for(
     """
     own = [] if seed is None else [f"seed={seed}"]
     return load_recipe(row.recipe, [*(row.sparse if sparse else ()), *changes, *row.changes, *length, *own])
+
+
+def published_changes(row: EncoderRow) -> list[str]:
+    """Changes that give the recipe of a row the settings of the published code, as far as its sampler has them."""
+    own = flat_values(load_recipe(row.recipe))
+    published = recipe_differences("published", "temporal")
+    return [f"{key}={json.dumps(value)}" for key, value in published.items() if key in own]
 
 
 def make_encoder(

@@ -23,7 +23,7 @@ from polypcount.evaluation.figures import save_figure
 from polypcount.evaluation.tables import Table
 from polypcount.reproduce.data import Benchmark, Stage, silent
 from polypcount.reproduce.differences import differences
-from polypcount.reproduce.encoders import EncoderJob, file_name, job_title, make_encoder, recipe_for
+from polypcount.reproduce.encoders import EncoderJob, file_name, job_title, make_encoder, published_changes, recipe_for
 from polypcount.reproduce.figures import draw_table
 from polypcount.reproduce.plan import Plan, TrainingLength
 from polypcount.reproduce.results import MIN_FRAMES, Run, StudySettings, load_run, position_vectors, study_row
@@ -56,6 +56,7 @@ class ReproduceSettings:
         threads: Threads of studies, and of encoders when they embed; None for all cores.
         machine: Machine for training.
         download: Whether weights of a backbone may be downloaded.
+        as_published: Whether all recipes first get the settings in which `published` differs from `temporal`.
     """
 
     rows: Sequence[Row]
@@ -68,6 +69,7 @@ class ReproduceSettings:
     threads: int | None = None
     machine: Machine | None = None
     download: bool = False
+    as_published: bool = False
 
     def __post_init__(self) -> None:
         for encoder in encoders_of(self.rows):  # report a wrong key before the work
@@ -75,7 +77,8 @@ class ReproduceSettings:
 
     def recipe(self, encoder: EncoderRow, seed: int | None, length: Sequence[str] = ()) -> Recipe:
         """The recipe of an encoder; for `length` see `plan.py`."""
-        return recipe_for(encoder, seed, self.changes, length, sparse=self.sparse)
+        published = published_changes(encoder) if self.as_published else ()
+        return recipe_for(encoder, seed, [*published, *self.changes], length, sparse=self.sparse)
 
 
 @dataclass(frozen=True)
@@ -169,6 +172,7 @@ class _Comparison:
             "rows": [row.name for row in settings.rows],
             "seeds": list(settings.seeds),
             "benchmarks": [benchmark.name for benchmark in self.benchmarks],
+            "as_published": settings.as_published,
             "changes": list(settings.changes),
             "study": {**asdict(settings.study), "min_frames": MIN_FRAMES},
             "stride": settings.stride,
