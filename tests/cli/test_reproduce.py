@@ -102,6 +102,8 @@ def test_a_stop_says_how_to_continue(
         (("--seeds=1,x",), "--seeds must be whole numbers from 0, separated by commas, found '1,x'"),
         (("--renders=,",), "--renders must be whole numbers from 0"),
         (("--renders=",), "--renders is given without a value"),
+        (("--small", "--as-published"), "--small and --as-published are two different settings"),
+        (("--as-published", "--views-at-once=2"), "does not go with --views-at-once"),
         (("--steps=1", "--budget=1"), "give one of them"),
         (("--simulated",), "give one of --real-colon"),
         (("--stills=.",), "--stills are for --simulated"),

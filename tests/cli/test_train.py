@@ -41,7 +41,7 @@ def test_two_processes_train_as_one(program: Run, corpus: Path, tmp_path: Path) 
     result = program(*given, *options, env=own)
     assert result.returncode == 0, result.stderr
     assert result.stdout.count("trained; best epoch 1") == 1
-    assert result.stderr.count("learning from 3 videos: 6 of 6 polyps") == 1
+    assert result.stderr.count("learning from 3 videos (2 polyps are for validation): 6 of 6 polyps") == 1
     assert result.stderr.count("validating on 1 videos: 2 of 2 polyps") == 1
     assert "distributed" not in result.stderr
     assert_same_gradients(tmp_path / "one", tmp_path / "two")

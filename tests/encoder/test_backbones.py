@@ -1,6 +1,7 @@
 import importlib.util
 import logging
 import pickle
+import zipfile
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from torch.nn import functional
 
 from polypcount.encoder.backbones import build_backbone, load_backbone
 from polypcount.encoder.lite0 import Lite0
+from polypcount.encoder.resnet import torchvision_name
+from polypcount.encoder.weights import fit_weights, read_weights
 from polypcount.errors import DataError, FileError
 
 transformers: Any = import_module("transformers")  # only partly typed
@@ -59,16 +62,16 @@ def random_resnet(blocks: tuple[int, ...], bottleneck: bool) -> dict[str, Tensor
     return weights
 
 
-def resnet_by_hand(weights: dict[str, Tensor], x: Tensor) -> Tensor:
-    """torchvision's ResNet without its classifier, as plain function calls over its tensor names."""
+def resnet_by_hand(weights: dict[str, Tensor], x: Tensor, batch_statistics: bool = False) -> Tensor:
+    """torchvision's ResNet (1.5) without its classifier, as plain function calls over its tensor names."""
 
     def step(conv: str, norm: str, x: Tensor, stride: int = 1) -> Tensor:
         kernel = weights[f"{conv}.weight"]
         x = functional.conv2d(x, kernel, stride=stride, padding=kernel.shape[-1] // 2)
         mean, var, scale, shift = (
-            weights[f"{norm}.{kind}"] for kind in ("running_mean", "running_var", "weight", "bias")
+            weights[f"{norm}.{kind}"].clone() for kind in ("running_mean", "running_var", "weight", "bias")
         )
-        return functional.batch_norm(x, mean, var, scale, shift)
+        return functional.batch_norm(x, mean, var, scale, shift, training=batch_statistics)
 
     x = functional.max_pool2d(functional.relu(step("conv1", "bn1", x, 2)), 3, 2, 1)
     for name in dict.fromkeys(".".join(key.split(".")[:2]) for key in weights if key.startswith("layer")):
@@ -97,11 +100,91 @@ def test_torchvision_weights_give_torchvision_features(
     path = tmp_path / f"resnet{depth}.pth"
     torch.save(weights, path)
     images = torch.randn(2, 3, 64, 72)
-    named = {path.name: load_backbone(path), f"resnet-{depth}": load_backbone(f"resnet-{depth}", weights=path)}
-    for name, backbone in named.items():
-        assert (backbone.feature_size, backbone.name) == (features, name)
-        with torch.no_grad():
-            torch.testing.assert_close(backbone.eval()(images), resnet_by_hand(weights, images), rtol=1e-3, atol=1e-4)
+    backbone = load_backbone(path)
+    assert (backbone.feature_size, backbone.name) == (features, path.name)
+    with torch.no_grad():
+        torch.testing.assert_close(backbone.eval()(images), resnet_by_hand(weights, images), rtol=1e-3, atol=1e-4)
+
+
+@pytest.fixture(scope="module")
+def resnet50() -> dict[str, Tensor]:
+    return random_resnet((3, 4, 6, 3), bottleneck=True)
+
+
+@pytest.mark.parametrize("kind", [".pth", ".safetensors", "transformers"])
+def test_resnet_50_from_a_file_is_that_of_torchvision_and_needs_no_hub(
+    tmp_path: Path, resnet50: dict[str, Tensor], kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_hub(*_: object, **__: object) -> None:
+        raise AssertionError("a hub was asked")
+
+    for name in ("AutoConfig", "AutoModel"):
+        monkeypatch.setattr(getattr(transformers, name), "from_pretrained", no_hub)
+    path = tmp_path / ("weights.pth" if kind == ".pth" else "weights.safetensors")
+    if kind == ".pth":
+        torch.save(resnet50, path)
+    elif kind == ".safetensors":
+        save_file(resnet50, path)
+    else:
+        model: Any = load_backbone("resnet-50", weights=False).network.model
+        fit_weights(model, {n: v for n, v in resnet50.items() if n[:3] != "fc."}, "", torchvision_name)
+        save_file({f"resnet.{name}": values.contiguous() for name, values in model.state_dict().items()}, path)
+    backbone = load_backbone("resnet-50", weights=path).double()
+    exact = {name: values.double() for name, values in resnet50.items()}
+    images = torch.randn(3, 3, 48, 40, dtype=torch.float64)
+    with torch.no_grad():
+        torch.testing.assert_close(backbone.eval()(images), resnet_by_hand(exact, images))
+        batch = resnet_by_hand(exact, images, batch_statistics=True)
+        torch.testing.assert_close(backbone.train()(images), batch)
+    assert not torch.allclose(batch, resnet_by_hand(exact, images), rtol=0.1)
+
+
+def test_weights_of_another_network_name_the_first_tensor(tmp_path: Path, resnet50: dict[str, Tensor]) -> None:
+    path = tmp_path / "weights.safetensors"
+    for changed, message in (
+        (random_resnet((2, 2, 2, 2), bottleneck=False), "first layer1.0.downsample.0.weight"),
+        ({**resnet50, "layer3.6.conv1.weight": torch.zeros(1)}, "do not belong to ResNetModel, first layer3.6.conv1"),
+        ({**resnet50, "layer4.0.bn1.bias": torch.zeros(7)}, r"layer4.0.bn1.bias must have shape \[512\]"),
+        ({**resnet50, "bn1.bias": torch.full((64,), torch.nan)}, "bn1.bias holds numbers that are not finite"),
+    ):
+        save_file(changed, path)
+        with pytest.raises(FileError, match=message) as caught:
+            load_backbone("resnet-50", weights=path)
+        assert str(caught.value).startswith(f"backbone resnet-50: {path}: ")
+
+
+def test_missing_weights_say_which_file_and_where_it_comes_from(
+    tmp_path: Path, resnet50: dict[str, Tensor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path / "torch"))
+    name = "resnet50-11ad3fa6.pth"
+    for weights in (True, name, "elsewhere/weights.pth", "."):
+        with pytest.raises(FileError, match=rf"https://download.pytorch.org/models/{name}, .* model.weights") as caught:
+            load_backbone("resnet-50", weights=weights)
+        assert caught.value.mend == ("model.weights",)
+        assert "\n" not in str(caught.value)
+    kept = tmp_path / "torch" / "hub" / "checkpoints" / name
+    kept.parent.mkdir(parents=True)
+    torch.save(resnet50, kept)
+    loaded = load_backbone("resnet-50", weights=name).state_dict()
+    torch.testing.assert_close(loaded["network.model.embedder.embedder.convolution.weight"], resnet50["conv1.weight"])
+
+
+def test_files_that_would_unpack_to_more_are_not_opened(tmp_path: Path) -> None:
+    stored, packed = tmp_path / "stored.pth", tmp_path / "packed.pth"
+    torch.save({"a": torch.zeros(1 << 16)}, stored)
+    with zipfile.ZipFile(stored) as old, zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name))
+    with pytest.raises(FileError, match="is packed"):
+        read_weights(packed)
+    torch.save({"a": torch.zeros(1).expand(1 << 40)}, stored)
+    with pytest.raises(FileError, match="more memory than the file has"):
+        read_weights(stored)
+    torch.save({"a": torch.zeros(3).to_sparse()}, stored)
+    with pytest.raises(FileError, match="a is not a plain tensor"):
+        read_weights(stored)
 
 
 def save_model(kind: str, folder: Path) -> Any:
@@ -201,7 +284,7 @@ def broken_files(folder: Path) -> dict[str, str]:
         "code.pth": "not opened for safety",
         "list.pth": "state dict .* was expected, found list",
         "other.pth": "conv1.weight of a torchvision ResNet is missing",
-        "partial.pth": "1 tensors of ResNetModel are missing, first encoder.stages.1.layers.1",
+        "partial.pth": "1 tensors of ResNetModel are missing, first layer2.1.bn1.weight",
         "wide.pth": r"must have shape \[64, 64, 3, 3\] .* found \[32, 64, 3, 3\]",
         "gap.pth": "layer3.0.conv2.weight of a torchvision ResNet is missing",
     }

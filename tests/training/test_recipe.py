@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from polypcount.errors import DataError
 from polypcount.training.plain_yaml import read_yaml
 from polypcount.training.recipe import Augmentation, NeighbourSettings, PolypViewSettings, Recipe, SegmentSettings
-from polypcount.training.recipe_file import load_recipe, recipe_names, recipe_text
+from polypcount.training.recipe_file import load_recipe, recipe_differences, recipe_names, recipe_text
 from polypcount.video import CropRule
 
 NONE = object()  # in place of a key that is not there
@@ -34,7 +34,7 @@ def changed(*changes: str, recipe: str = "temporal") -> Recipe:
 
 
 def test_the_package_has_these_recipes() -> None:
-    assert recipe_names() == ["mve", "sfe", "small", "supervised", "temporal", "tpc"]
+    assert recipe_names() == ["mve", "published", "sfe", "small", "supervised", "temporal", "tpc"]
     assert load_recipe() == load_recipe("temporal")
 
 
@@ -129,6 +129,23 @@ PAIRS = {"loss.targets": "instance", "loss.temperature": 0.07}
 )
 def test_methods_differ_only_where_the_papers_say_so(name: str, base: str, expected: dict[str, Any]) -> None:
     assert differences(name, base) == {"name": name, **expected}
+
+
+PUBLISHED = {
+    "model.weights": "resnet50-11ad3fa6.pth",
+    "model.normalise": "none",
+    "model.batch_norm": "batch",
+    "sampler.strict": True,
+    "validation.monitor": "last",
+}
+
+
+def test_published_differs_in_these_keys_and_decisions_explain_each() -> None:
+    assert differences("published", "temporal") == {"name": "published", **PUBLISHED}
+    assert recipe_differences("published", "temporal") == PUBLISHED
+    rows = (Path(__file__).parents[2] / "docs" / "decisions.md").read_text(encoding="utf-8").splitlines()
+    for key in PUBLISHED:
+        assert any(f"`{key}`" in row.split("|")[4] for row in rows if row.count("|") >= 5), key
 
 
 def test_batches_of_all_methods_have_as_many_views() -> None:

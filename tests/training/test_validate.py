@@ -26,6 +26,7 @@ RECIPE: dict[str, Any] = {
     **{"base": "temporal", "crop": {"scale": 2, "size": 16}, "validation": {"of": "fragments", "batches": 2}},
     "model": {"backbone": "tiny", "weights": False, "d": 8, "heads": 2, "ff": 16, "layers": 1},
     "sampler": {"polyps": 2, "views": 3, "length": 4, "stride": 2},
+    "data": {"validation_share": 0.15},
 }
 
 

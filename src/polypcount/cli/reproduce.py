@@ -81,6 +81,9 @@ def reproduce(
             show_default="small with --simulated",
         ),
     ] = None,
+    as_published: Annotated[
+        bool, typer.Option("--as-published", help="Every setting as in the published code, see the recipe published.")
+    ] = False,
     changes: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Change all recipes, such as --set optimizer.lr=1e-4."),
@@ -137,10 +140,15 @@ def reproduce(
     given.refuse_unsuitable(simulated)
     if stills is not None and not simulated:
         raise DataError("--stills are for --simulated")
-    chosen = _SMALL if small or (small is None and simulated) else ()
+    if as_published and small:
+        raise DataError("--small and --as-published are two different settings; give one of them")
+    if as_published and views_at_once is not None:
+        raise DataError("--as-published takes statistics over whole batches, so it does not go with --views-at-once")
+    chosen = _SMALL if small or (small is None and simulated and not as_published) else ()
     settings = room.ReproduceSettings(
         rows=room.choose_rows(rows.split(",")),
         seeds=_numbers("--seeds", seeds or ("0" if simulated else "42")),
+        as_published=as_published,
         changes=(*chosen, *(changes or ())),
         study=room.StudySettings((grid or (GridPreset.COARSE if simulated else GridPreset.PAPER)).value, target_fpr),
         length=room.TrainingLength(budget, steps, equal.value),

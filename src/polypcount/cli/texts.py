@@ -13,6 +13,7 @@ _OPTIONS = {
     "start": "--from",
     "stop": "--to",
     "changes": "--set",
+    "model.weights": "--set model.weights=PATH",
     "parameters": "--fix",
     "budget_minutes": "--budget",
     "width": "--size",
@@ -47,5 +48,7 @@ def with_options(problem: PolypcountError) -> str:
 
 def _option(setting: str) -> str:
     """The option for a setting of the library: "min_frames" is --min-frames, "detector.size" --detector-set size=..."""
+    if setting in _OPTIONS:
+        return _OPTIONS[setting]
     group, _, name = setting.rpartition(".")
-    return f"--{group}-set {name}=..." if group else _OPTIONS.get(name, f"--{name.replace('_', '-')}")
+    return f"--{group}-set {name}=..." if group else f"--{name.replace('_', '-')}"

@@ -36,7 +36,7 @@ def train(
     recipe: Annotated[
         str | None,
         typer.Option(
-            help="sfe, mve, tpc, supervised, temporal, small, or a YAML file. With --resume, that of the run.",
+            help="sfe, mve, tpc, supervised, temporal, published, small, or a YAML file. --resume takes the run's.",
             show_default="temporal",
         ),
     ] = None,

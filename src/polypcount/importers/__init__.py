@@ -2,7 +2,7 @@
 
 from polypcount.importers.boxes.any_format import read_boxes
 from polypcount.importers.merge import merge, published_counts
-from polypcount.importers.published import REAL_COLON, TRAINING, Published
+from polypcount.importers.published import REAL_COLON, TRAINING, PublishedCounts
 from polypcount.importers.reading import BoxConvention, Options
 from polypcount.importers.registry import FORMATS, Format, read_corpus, write_boxes
 
@@ -13,7 +13,7 @@ __all__ = [
     "BoxConvention",
     "Format",
     "Options",
-    "Published",
+    "PublishedCounts",
     "merge",
     "published_counts",
     "read_boxes",

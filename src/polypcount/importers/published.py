@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 
-class Published(NamedTuple):
+class PublishedCounts(NamedTuple):
     """Videos with a polyp, and their polyps."""
 
     videos: int
@@ -11,11 +11,11 @@ class Published(NamedTuple):
 
 
 # By split. The whole has 60 videos, of which 14 show no polyp.
-REAL_COLON = {"train": Published(27, 85), "study": Published(19, 47), "all": Published(60, 132)}
+REAL_COLON = {"train": PublishedCounts(27, 85), "study": PublishedCounts(19, 47), "all": PublishedCounts(60, 132)}
 TRAINING = {
     "real-colon": REAL_COLON["train"],
-    "ldpolypvideo": Published(160, 160),
-    "sun": Published(100, 100),
-    "polypsset": Published(39, 39),
+    "ldpolypvideo": PublishedCounts(160, 160),
+    "sun": PublishedCounts(100, 100),
+    "polypsset": PublishedCounts(39, 39),
 }
 """The paper's training set, by dataset: 384 polyps."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polypcount.corpus import Corpus
-from polypcount.importers import REAL_COLON, TRAINING, Published
+from polypcount.importers import REAL_COLON, TRAINING, PublishedCounts
 from polypcount.reproduce.data import Benchmark
 from polypcount.tracking import fragments, link_tracklets
 
@@ -95,7 +95,7 @@ def _of_corpus(corpus: Corpus, part: Part, cut: tuple[int, int, int]) -> list[Da
     return counts
 
 
-def _published(name: str, part: Part) -> Published | None:
+def _published(name: str, part: Part) -> PublishedCounts | None:
     if part == "learn":
         return TRAINING.get(name)
     return REAL_COLON["study"] if name == "real-colon" else None

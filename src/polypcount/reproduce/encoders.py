@@ -1,5 +1,6 @@
 """Make one encoder: train it, resume a training that stopped, or leave a finished one as it is."""
 
+import json
 import logging
 import os
 import time
@@ -24,6 +25,7 @@ from polypcount.storage import cache_folder, content_key, write_json
 from polypcount.tracking import evenly
 from polypcount.training import Machine, Moment, Recipe, load_recipe, recipe_text, train
 from polypcount.training.data import cached_crops, split_videos
+from polypcount.training.recipe_file import flat_values, recipe_differences
 from polypcount.training.run_folder import RunFolder
 from polypcount.training.start import new_model
 
@@ -111,6 +113,13 @@ def engine_for(engine: str, machine: Machine | None, *, cuda: bool | None = None
     accelerator = (machine or Machine()).accelerator
     on_gpu = accelerator in ("cuda", "gpu", "auto") and (torch.cuda.is_available() if cuda is None else cuda)
     return "torch" if engine == "auto" and on_gpu and not os.environ.get("POLYPCOUNT_ENGINE") else engine
+
+
+def published_changes(row: EncoderRow) -> list[str]:
+    """Changes that give the recipe of a row the settings of the published code, as far as its sampler has them."""
+    own = flat_values(load_recipe(row.recipe))
+    published = recipe_differences("published", "temporal")
+    return [f"{key}={json.dumps(value)}" for key, value in published.items() if key in own]
 
 
 def make_encoder(

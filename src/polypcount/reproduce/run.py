@@ -25,7 +25,15 @@ from polypcount.evaluation.figures import save_figure
 from polypcount.evaluation.tables import Table
 from polypcount.reproduce.data import Benchmark, Stage, silent
 from polypcount.reproduce.differences import differences
-from polypcount.reproduce.encoders import EncoderJob, engine_for, file_name, job_title, make_encoder, recipe_for
+from polypcount.reproduce.encoders import (
+    EncoderJob,
+    engine_for,
+    file_name,
+    job_title,
+    make_encoder,
+    published_changes,
+    recipe_for,
+)
 from polypcount.reproduce.figures import draw_table
 from polypcount.reproduce.parameters import parameter_csv, parameter_table
 from polypcount.reproduce.plan import Plan, TrainingLength
@@ -64,6 +72,7 @@ class ReproduceSettings:
         engine: What computes vectors of the study videos, see `load_encoder`; `auto` takes torch where training is on
             CUDA.
         download: Whether weights of a backbone may be downloaded.
+        as_published: Whether all recipes first get the settings in which `published` differs from `temporal`.
     """
 
     rows: Sequence[Row]
@@ -77,6 +86,7 @@ class ReproduceSettings:
     machine: Machine | None = None
     engine: str = "auto"
     download: bool = False
+    as_published: bool = False
 
     def __post_init__(self) -> None:
         refuse_unusable(self.engine)
@@ -86,7 +96,8 @@ class ReproduceSettings:
     def recipe(self, encoder: EncoderRow, seed: int | None, steps: int | None = None) -> Recipe:
         """The recipe of an encoder; for `steps` see `plan.py`."""
         length = [] if steps is None else [f"steps={steps}"]
-        return recipe_for(encoder, seed, self.changes, length, sparse=self.sparse)
+        published = published_changes(encoder) if self.as_published else ()
+        return recipe_for(encoder, seed, [*published, *self.changes], length, sparse=self.sparse)
 
 
 @dataclass(frozen=True)
@@ -199,6 +210,7 @@ class _Comparison:
             "rows": [row.name for row in settings.rows],
             "seeds": list(settings.seeds),
             "benchmarks": [benchmark.name for benchmark in self.benchmarks],
+            "as_published": settings.as_published,
             "changes": list(settings.changes),
             "study": {**asdict(settings.study), "min_frames": MIN_FRAMES},
             "stride": settings.stride,

@@ -50,6 +50,23 @@ def recipe_text(recipe: Recipe) -> str:
     return yaml_text(recipe.model_dump(mode="json"))
 
 
+def recipe_differences(name: str, base: str) -> dict[str, Any]:
+    """The keys, such as `sampler.strict`, and values in which a recipe with the same kind of sampler is not its base.
+
+    The name of the recipe is left out.
+    """
+    own, other = (flat_values(load_recipe(one)) for one in (name, base))
+    return {key: value for key, value in own.items() if key != "name" and value != other[key]}
+
+
+def flat_values(recipe: Recipe) -> dict[str, Any]:
+    """All values of a recipe by key, such as `sampler.strict`."""
+    flat: dict[str, Any] = {}
+    for key, value in recipe.model_dump(mode="json").items():
+        flat |= {f"{key}.{name}": one for name, one in value.items()} if isinstance(value, dict) else {key: value}
+    return flat
+
+
 def _read(name: str, folder: Path, depth: int) -> dict[str, Any]:
     """Values of a recipe, merged over those of its base. It is in the package, or in a file relative to a folder."""
     path = folder / name
