@@ -57,8 +57,9 @@ def read(path: Path, options: Options, work: Work) -> Corpus:
         else:
             members.setdefault(sequence, []).append((image, mask_of[stem]))
     tasks = [
+        # Of the images, only the first is opened, for its size; the names of all are in the arguments.
         ImportTask(
-            (f"{name:0>2}", tuple(stills)), tuple(file for still in stills for file in still), weight=20 * len(stills)
+            (f"{name:0>2}", tuple(stills)), (stills[0][0], *(mask for _, mask in stills)), weight=20 * len(stills)
         )
         for name, stills in members.items()
     ]

@@ -18,6 +18,7 @@ from polypcount.importers.reading import (
     Problems,
     Work,
     decimals,
+    first_file,
     frames_by_number,
     frames_by_rank,
     image_size,
@@ -44,8 +45,8 @@ def read(path: Path, options: Options, work: Work) -> Corpus:
             images = path / part / "Images" / folder.name
             arguments = (folder, images if images.is_dir() else None, part.lower(), options.split_tracks)
             # The size comes from the first image. The folder's time of change shows whether the list of frames changed.
-            first = list_files(images, IMAGE_SUFFIXES)[:1] if images.is_dir() else []
-            tasks[folder.name] = ImportTask(arguments, (folder, *first), (images,), 250)
+            first = first_file(images, IMAGE_SUFFIXES) if images.is_dir() else None
+            tasks[folder.name] = ImportTask(arguments, (folder, *([first] if first else [])), (images,), 250)
     if not tasks:
         raise FileError(f"{path} has neither TrainValid/Annotations nor Test/Annotations with a folder for each video")
     return concatenate(work.read_all(_read_video, list(tasks.values())))

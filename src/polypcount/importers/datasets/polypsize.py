@@ -47,7 +47,8 @@ def read(path: Path, options: Options, work: Work) -> Corpus:  # noqa: ARG001
     tasks = [
         ImportTask(
             (name, tuple(sorted(frames))),
-            tuple(file for _, *files in frames for file in files if file),
+            # Of the images, only the first is opened, for its size; the names of all are in the arguments.
+            (min(frames)[1], *(label for _, _, label in frames if label)),
             weight=len(frames),
         )
         for name, frames in sorted(videos.items())

@@ -36,12 +36,12 @@ def read(path: Path, options: Options, work: Work) -> Corpus:
         for folder in subfolders(annotations) if annotations.is_dir() else []:
             images = root / f"{part}2019" / "Image" / folder.name
             arguments = (f"{part}-{folder.name}", part, folder, images, options.split_tracks)
-            tasks.append(ImportTask(arguments, (folder, images), weight=300))
+            tasks.append(ImportTask(arguments, (folder,), (images,), weight=300))  # sizes are in the XML files
     shuffled = path if path.name == "train2019" else root / "train2019"
     parts = work.read_all(_read_sequence, tasks)
     if options.train2019 and (shuffled / "Annotation").is_dir():
-        inputs = (shuffled / "Annotation", shuffled / "Image")
-        parts += work.read_all(_read_shuffled, [ImportTask((*inputs, options.split_tracks), inputs)])
+        texts, images = shuffled / "Annotation", shuffled / "Image"
+        parts += work.read_all(_read_shuffled, [ImportTask((texts, images, options.split_tracks), (texts,), (images,))])
     elif shuffled.is_dir():
         work.problems.remark("train2019 is left out: its frames belong to no sequence (train2019 imports them)")
     if not tasks and not options.train2019:

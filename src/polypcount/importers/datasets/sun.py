@@ -22,6 +22,7 @@ from polypcount.importers.reading import (
     Work,
     all_folders,
     decimals,
+    first_file,
     image_size,
     list_files,
 )
@@ -52,11 +53,18 @@ def read(path: Path, options: Options, work: Work) -> Corpus:  # noqa: ARG001
         images = _images_of(text, [case for case in cases if case.name == name])
         if images:
             cases.remove(images)
-        tasks.append(ImportTask((name, images, text), (text, images) if images else (text,), weight=500))
-    tasks += [ImportTask((images.name, images, None), (images,), weight=8000) for images in cases]
+        tasks.append(_task(name, images, text, 500))
+    tasks += [_task(images.name, images, None, 8000) for images in cases]
     if not tasks:
         raise FileError(f"{path} has no case folders such as case1, nor an annotation_txt folder")
     return concatenate(work.read_all(_read_case, tasks))
+
+
+def _task(name: str, images: Path | None, text: Path | None, weight: int) -> ImportTask:
+    """The task of one case: it reads the text, the names of the images, and the size of the first one."""
+    first = first_file(images, IMAGE_SUFFIXES) if images else None
+    inputs = tuple(file for file in (text, first) if file)
+    return ImportTask((name, images, text), inputs, (images,) if images else (), weight)
 
 
 def _images_of(text: Path, folders: list[Path]) -> Path | None:

@@ -40,6 +40,13 @@ def list_files(folder: Path, suffixes: Collection[str]) -> list[Path]:
     return _listed(folder, lambda entry: os.path.splitext(entry.name)[1].lower() in suffixes and entry.is_file())
 
 
+def first_file(folder: Path, suffixes: Collection[str]) -> Path | None:
+    """The first of `list_files`, or None. The other files are not looked at, only their names."""
+    names = (entry.name for entry in entries_of(folder))
+    fitting = [name for name in names if name[0] != "." and os.path.splitext(name)[1].lower() in suffixes]
+    return next((folder / name for name in sorted(fitting, key=natural_key) if os.path.isfile(folder / name)), None)
+
+
 def subfolders(folder: Path) -> list[Path]:
     """Folders directly in a folder, in natural order; hidden ones are passed over."""
     return _listed(folder, lambda entry: entry.is_dir())

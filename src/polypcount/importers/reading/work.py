@@ -3,7 +3,8 @@
 An importer cuts its work into tasks, mostly one for each video. Each task gives a small corpus, which is kept in the
 cache under a key made of everything that went in: the reading function, its arguments, and name, size and time of
 change of every input file. So an interrupted import continues where it stopped, and an import of unchanged files only
-checks their times.
+checks their times. Of a folder of images mostly only the names are read. There the time of change of the folder
+suffices: it changes when a file is added, removed or renamed.
 """
 
 import contextlib
@@ -35,7 +36,10 @@ class ImportTask:
     Attributes:
         arguments: What the reading function is called with, before the `Problems`; plain values and paths.
         inputs: Files and folders that it reads; a folder stands for all files directly in it.
-        dated: Files and folders for which only their own time of change matters.
+        dated: Folders of which only the names of their files are read, not those of folders below. Their own time of
+            change is enough, and no file in them is looked at. A file whose content is read, such as the first image
+            for its size, belongs in `inputs` as well. Two changes within one tick of the disk's clock, some
+            milliseconds on most, look like one.
         weight: How much work it is, roughly the number of files.
     """
 
