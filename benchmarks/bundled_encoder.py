@@ -4,8 +4,9 @@ What it learns from, and what it never sees:
 - Kvasir-SEG: of the usable stills, in natural order, every third is for judging; the others are learnt from, 340 of
   them animated and the rest as they are.
 - CVC-ClinicDB: sequences 15 to 29 are learnt from; 1 to 14 are for judging. The halves lie apart, since neighbouring
-  sequences may be of one patient. All choices were made with `--tune`, which stays within what is learnt from: it
-  learns from half of those stills and from sequences 15 to 22, and is judged on the others and on 23 to 29.
+  sequences may be of one patient. The choice of training data was checked with `--tune`, which stays within what is
+  learnt from: it learns from half of those stills and from sequences 15 to 22, and is judged on the others and on 23
+  to 29. The settings of `small` and the operating points were chosen on other data: see MODEL_CARD.md.
 - 85 drawn polyps.
 
 Judged by pair AUC (cosine; tracklets of one polyp against tracklets of two, within a procedure, mean over procedures)
