@@ -5,6 +5,7 @@ import logging
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -105,6 +106,7 @@ def test_a_stop_says_how_to_continue(
         (("--small", "--as-published"), "--small and --as-published are two different settings"),
         (("--as-published", "--views-at-once=2"), "does not go with --views-at-once"),
         (("--steps=1", "--budget=1"), "give one of them"),
+        (("--devices=2", "--budget=1"), "a budget is measured on one device"),
         (("--simulated",), "give one of --real-colon"),
         (("--stills=.",), "--stills are for --simulated"),
         (("--engine=gpu",), "engine must be one of auto, onnx, openvino, torch, found 'gpu'"),
@@ -131,6 +133,21 @@ def test_options_of_the_machine_reach_training(place: Path, tmp_path: Path) -> N
     provenance = Embeddings.load(vectors).provenance
     assert provenance is not None
     assert provenance.parameters["engine"] == "torch"
+
+
+def test_several_devices_share_a_training(place: Path, tmp_path: Path) -> None:
+    options = ("--rows=ours", "--steps=2", "--accelerator=cpu")
+    two, one = (arguments(place, tmp_path / name, *options) for name in ("two", "one"))
+    done = CliRunner().invoke(app, [*two, "--devices=2", "--set=model.dropout=0"])
+    assert done.exit_code == 0, done.stderr
+    assert CliRunner().invoke(app, [*one, "--set=model.dropout=0"]).exit_code == 0
+    (run,) = (tmp_path / "two" / "encoders" / "real").glob("*/run.json")
+    assert json.loads(run.read_text())["machine"]["devices"] == 2
+    first, second = (
+        Embeddings.load(next((tmp_path / name / "vectors" / "real").glob("*.parquet"))).vectors
+        for name in ("one", "two")
+    )
+    assert np.allclose(first, second, atol=1e-4), "the same encoder, apart from rounding"
 
 
 def test_data_must_be_named(place: Path, tmp_path: Path) -> None:

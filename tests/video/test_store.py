@@ -170,6 +170,14 @@ def test_building_goes_on_after_a_stop(
     assert [path.name for path in tmp_path.iterdir()] == ["crops.arrow"]
 
 
+def test_another_process_may_finish_the_same_store_first(corpus: Corpus, tmp_path: Path) -> None:
+    def other(done: int, total: int) -> None:
+        if done == total:  # all parts are there; the other one joins and removes them
+            build_store(corpus, np.arange(20), RULE, tmp_path, processes=1)
+
+    assert_holds(build_store(corpus, np.arange(20), RULE, tmp_path, other, processes=1), corpus, [0, 19])
+
+
 def failing(corpus: Corpus, folder: Path, rows: object) -> str:
     with pytest.raises((FileError, DataError)) as caught:
         build_store(corpus, rows, RULE, folder)  # type: ignore[arg-type]

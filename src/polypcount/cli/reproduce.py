@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from polypcount.cli.reproduce_data import GivenData
+from polypcount.cli.reproduce_plan import show_data, show_forecast
 from polypcount.cli.study import GridPreset
 from polypcount.cli.texts import harmless
 from polypcount.cli.train import VIEWS_AT_ONCE, Precision, show_log
@@ -114,12 +115,17 @@ def reproduce(
     accelerator: Annotated[
         str, typer.Option(help="Of training: auto, cpu, cuda, mps, or another one of Lightning.")
     ] = "auto",
+    devices: Annotated[int, typer.Option(min=1, help="Devices for each training; each gets a process.")] = 1,
     precision: Annotated[Precision, typer.Option(help="Of training: 32, or mixed with bf16 or 16.")] = Precision.FULL,
     views_at_once: Annotated[
         int | None,
         typer.Option(min=1, help=VIEWS_AT_ONCE, show_default="as many as fit into the memory"),
     ] = None,
     download: Annotated[bool, typer.Option("--download", help="Download the backbone's weights if needed.")] = False,
+    plan: Annotated[
+        bool,
+        typer.Option("--plan", help="Print the data, steps, hours, disk and memory, from a short trial, and stop."),
+    ] = False,
 ) -> None:
     """Train, embed and study everything that the paper compares, and write its tables beside the published numbers.
 
@@ -155,7 +161,7 @@ def reproduce(
         stride=None if chosen else 4,  # None looks at fewer boxes than the paper: three times as fast
         sparse=simulated,
         threads=threads,
-        machine=Machine(accelerator, 1, 1, precision.value, views_at_once, threads),
+        machine=Machine(accelerator, devices, 1, precision.value, views_at_once, threads),
         engine=engine,
         download=download,
     )
@@ -170,7 +176,7 @@ def reproduce(
 
     def benchmarks() -> "list[Benchmark]":
         if given:
-            return [given.benchmark(out / "corpora", show_progress)]
+            return [given.benchmark(out / "corpora", show_progress, tables_suffice=plan)]
         return [
             room.simulated_benchmark(
                 number,
@@ -186,13 +192,21 @@ def reproduce(
     try:
         with continuable():
             data, impossible = benchmarks(), ""
+            if plan:
+                show_data(data)
             if given:
                 possible, impossible = room.possible_rows(data[0], settings.rows, given.folder)
-                if not possible:
+                if not len(data[0].study.boxes):
+                    possible, impossible = [], f"not possible: any row: {given.folder} has no boxes of study videos"
+                if not possible and not plan:
                     raise DataError(impossible)
                 settings = dataclasses.replace(settings, rows=possible)
             for line in filter(None, (impossible, *(each.note for each in data))):
                 typer.echo(f"polypcount: {harmless(line)}", err=True)
+            if plan:
+                if settings.rows:
+                    show_forecast(room.forecast(data, out, settings, show_progress), settings)
+                return
             outcome = room.reproduce(data, out, settings, show_progress)
     except Stopped as stopped:
         typer.echo(_STOPPED, err=True)

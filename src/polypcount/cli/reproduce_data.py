@@ -34,12 +34,12 @@ class GivenData:
         """The folder to name in messages."""
         return self.e2e or (self.corpora[0] if self.corpora else next(iter(self.datasets.values())))
 
-    def benchmark(self, out: Path, stage: "Stage") -> "Benchmark":
-        """Read the data; corpora are saved in `out`."""
+    def benchmark(self, out: Path, stage: "Stage", *, tables_suffice: bool = False) -> "Benchmark":
+        """Read the data; corpora are saved in `out`. For `tables_suffice` see `real_benchmark`."""
         from polypcount import reproduce as room
 
         if self.e2e is not None:
             return room.e2e_benchmark(self.e2e, out / "e2e", stage)
         if self.corpora:
             return room.corpus_benchmark(self.corpora, out / "corpus")
-        return room.real_benchmark(self.datasets, out / "real", stage)
+        return room.real_benchmark(self.datasets, out / "real", stage, tables_suffice=tables_suffice)

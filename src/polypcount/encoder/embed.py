@@ -96,6 +96,12 @@ def embed(
     return Embeddings.gather(corpus, chosen, vectors, encoder.fingerprint, provenance, of_frames)
 
 
+def crops_to_encode(tracklets: Tracklets, *, stride: int | None = None, min_frames: int = 0) -> int:
+    """How many crops `embed` encodes with these settings."""
+    long_enough = np.flatnonzero(tracklets.box_count >= min_frames)
+    return sum(len(_looked_at(tracklets.rows(k), stride)) for k in long_enough.tolist())
+
+
 def _long_enough(corpus: Corpus, tracklets: Tracklets, min_frames: int) -> Tracklets:
     keep = tracklets.box_count >= min_frames
     if keep.all():

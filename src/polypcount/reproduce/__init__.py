@@ -2,6 +2,7 @@
 
 from polypcount.reproduce.counts import DatasetCounts, data_counts
 from polypcount.reproduce.data import Benchmark, Stage, simulated_benchmark
+from polypcount.reproduce.forecast import EncoderForecast, Forecast, forecast
 from polypcount.reproduce.plan import TrainingLength
 from polypcount.reproduce.real import DATASETS, corpus_benchmark, e2e_benchmark, possible_rows, real_benchmark
 from polypcount.reproduce.results import StudySettings
@@ -16,6 +17,8 @@ __all__ = [
     "TABLES",
     "Benchmark",
     "DatasetCounts",
+    "EncoderForecast",
+    "Forecast",
     "Outcome",
     "ReproduceSettings",
     "Stage",
@@ -25,6 +28,7 @@ __all__ = [
     "corpus_benchmark",
     "data_counts",
     "e2e_benchmark",
+    "forecast",
     "possible_rows",
     "real_benchmark",
     "refuse_unsuitable",

@@ -3,6 +3,9 @@
 import json
 import logging
 import os
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -18,12 +21,14 @@ from polypcount.encoder import save_encoder, standardised_encoder
 from polypcount.encoder.engine_onnx import open_frames
 from polypcount.encoder.export import export_encoder
 from polypcount.encoder.manifest import MANIFEST
+from polypcount.errors import PolypcountError
 from polypcount.progress import Progress, no_progress
-from polypcount.reproduce.data import Benchmark, Stage, silent
+from polypcount.reproduce.data import Benchmark, Stage, saved, silent
 from polypcount.reproduce.rows import EncoderRow
-from polypcount.storage import cache_folder, content_key, write_json
+from polypcount.storage import cache_folder, content_key, write_json, write_text
 from polypcount.tracking import evenly
-from polypcount.training import Machine, Moment, Recipe, load_recipe, recipe_text, train
+from polypcount.training import Machine, Moment, Recipe, Stopped, load_recipe, recipe_text, train
+from polypcount.training.batches import RowNumbers
 from polypcount.training.data import cached_crops, split_videos
 from polypcount.training.recipe_file import flat_values, recipe_differences
 from polypcount.training.run_folder import RunFolder
@@ -136,7 +141,9 @@ def make_encoder(
     run_folder = RunFolder(job.folder)
     resumed = job.row.trained and run_folder.started
     _log.info("%s: %s", job.title, "resuming" if resumed else "training" if job.row.trained else "standardising")
-    if job.row.trained:
+    if job.row.trained and machine is not None and machine.processes > 1:
+        train_apart(job, resume=resumed, machine=machine, download=download)
+    elif job.row.trained:
         _train(job, resumed, machine, download, stage)
     else:
         with stage(f"{job.title}: features") as progress:
@@ -182,6 +189,35 @@ def _train(job: EncoderJob, resume: bool, machine: Machine | None, download: boo
         )
 
 
+def train_apart(job: EncoderJob, *, resume: bool, machine: Machine, download: bool) -> None:
+    """Train on several devices, by `polypcount train`, which starts a process for each.
+
+    Lightning starts the command of this process again for each device, so that must not be the comparison.
+    """
+    corpus = job.out.parent / "corpora" / job.benchmark.name / "learn"
+    saved(job.benchmark.learn, corpus)
+    recipe = job.folder.with_name(f"{job.folder.name}.yaml")
+    write_text(recipe, recipe_text(job.recipe))
+    options = [f"--{name}={getattr(machine, name)}" for name in ("accelerator", "devices", "nodes", "precision")]
+    options += [f"--views-at-once={machine.views_at_once}"] if machine.views_at_once else []
+    options += [name for name, wanted in (("--download", download), ("--resume", resume)) if wanted]
+    command = [sys.executable, "-m", "polypcount", "train", str(corpus), f"--recipe={recipe}", f"--out={job.folder}"]
+    threads = {} if machine.readers is None else {"OMP_NUM_THREADS": str(machine.readers)}
+    # In a session of its own, Ctrl-C in the terminal reaches only this process, which passes it on once.
+    with subprocess.Popen(  # noqa: S603, our own program with values that were checked
+        [*command, *options, "--log-to=none"], env={**os.environ, **threads}, start_new_session=True
+    ) as training:
+        try:
+            code = training.wait()
+        except BaseException:
+            training.terminate()
+            raise
+    if code in (128 + signal.SIGINT, 128 + signal.SIGTERM):
+        raise Stopped("the training was stopped", code - 128)
+    if code != 0:
+        raise PolypcountError(f"training on {machine.processes} devices ended with code {code}; see its message above")
+
+
 def save_standardised(
     corpus: Corpus, recipe: Recipe, folder: Path, *, download: bool = False, progress: Progress = no_progress
 ) -> None:
@@ -190,10 +226,7 @@ def save_standardised(
     It is standardised on evenly spaced crops among all boxes of known polyps in the videos that the recipe learns from.
     """
     start = new_model(recipe, download=download).eval()
-    learnt, _ = split_videos(corpus, recipe.data, recipe.seed)
-    chosen = corpus.select(videos=learnt)
-    labelled = np.flatnonzero(chosen.boxes.polyp >= 0)
-    rows = labelled[evenly(len(labelled), _MOST_CROPS)]
+    chosen, rows = standardised_crops(corpus, recipe)
     store = cached_crops(chosen, rows, recipe.crop, cache_folder() / "crops", progress)
     model, _ = export_encoder(start)
     frames = open_frames(model, "the backbone", start.spec, None)
@@ -202,4 +235,12 @@ def save_standardised(
     encoder = standardised_encoder(start.backbone, features, start.spec.preprocessing)
     values = recipe.model_dump(mode="json")
     save_encoder(encoder, folder, recipe=values, data_hash=corpus.content_hash, metrics={"crops": len(features)})
-    _log.info("standardised on %d crops of %d videos", len(features), len(learnt))
+    _log.info("standardised on %d crops of %d videos", len(features), len(chosen.videos))
+
+
+def standardised_crops(corpus: Corpus, recipe: Recipe) -> tuple[Corpus, RowNumbers]:
+    """The videos that the recipe learns from, and the box rows on which features are standardised."""
+    learnt, _ = split_videos(corpus, recipe.data, recipe.seed)
+    chosen = corpus.select(videos=learnt)
+    labelled = np.flatnonzero(chosen.boxes.polyp >= 0)
+    return chosen, labelled[evenly(len(labelled), _MOST_CROPS)]

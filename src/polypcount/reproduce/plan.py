@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from polypcount.corpus import Corpus
 from polypcount.errors import DataError
-from polypcount.progress import Progress
+from polypcount.progress import Progress, no_progress
 from polypcount.reproduce.data import Benchmark, Stage, silent
 from polypcount.storage import content_key, read_json, write_json
 from polypcount.training import Machine, Moment, Recipe, load_recipe, recipe_text, train
@@ -98,12 +98,16 @@ class Plan:
         """Like `steps`, but if a budget has to be measured, a short trial does it, and its result is saved."""
         if (steps := self.steps(recipe, benchmark)) is not None:
             return steps
-        with stage(f"{name}: trial") as progress:
-            step, after_epoch = trial(recipe, benchmark.learn, machine, download, progress)
-        share, epoch = self._read()[self.length.name]["share_seconds"], epoch_batches(benchmark.learn, recipe)
-        steps = max(1, min(int(share / (step + after_epoch / epoch)), recipe.total_steps(epoch)))
-        _log.info("%s: %.3f s a step, so %d steps", name, step, steps)
-        entry = {"encoder": name, "steps": steps, "seconds_of_step": step, "seconds_after_epoch": after_epoch}
+        with stage(f"{name}: trial") as progress, tempfile.TemporaryDirectory(prefix="polypcount-") as out:
+            measured = trial(recipe, benchmark.learn, Path(out), machine=machine, download=download, progress=progress)
+        steps = self.affordable(measured, recipe, epoch_batches(benchmark.learn, recipe))
+        _log.info("%s: %.3f s a step, so %d steps", name, measured.step, steps)
+        entry = {
+            "encoder": name,
+            "steps": steps,
+            "seconds_of_step": measured.step,
+            "seconds_after_epoch": measured.after_epoch,
+        }
         with self.file.with_suffix(".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             plans = self._read()  # another process may have added the same encoder
@@ -111,32 +115,65 @@ class Plan:
             write_json(self.file, plans)
         return int(entry["steps"])
 
+    def affordable(self, measured: "Trial", recipe: Recipe, batches_per_epoch: int) -> int:
+        """Steps for an encoder's share of the budget, by a trial; no more than its recipe has."""
+        share = self._read()[self.length.name]["share_seconds"]
+        return max(1, min(int(share / measured.seconds(1, batches_per_epoch)), recipe.total_steps(batches_per_epoch)))
+
     def _read(self) -> dict[str, Any]:
         plans: dict[str, Any] = read_json(self.file) if self.file.exists() else {}
         plans.setdefault(self.length.name, self._new)
         return plans
 
 
+@dataclass(frozen=True)
+class Trial:
+    """What a short training has measured: seconds of a step, and of the work after an epoch."""
+
+    step: float
+    after_epoch: float
+
+    def seconds(self, steps: int, batches_per_epoch: int) -> float:
+        """Seconds of a whole training."""
+        return steps * (self.step + self.after_epoch / batches_per_epoch)
+
+
 def trial(
-    recipe: Recipe, corpus: Corpus, machine: Machine | None, download: bool, progress: Progress
-) -> tuple[float, float]:
-    """Seconds of a step, and of the work after an epoch, from a short training."""
-    began = last = time.monotonic()
-    steps: list[float] = []
+    recipe: Recipe,
+    corpus: Corpus,
+    out: Path,
+    *,
+    machine: Machine | None = None,
+    download: bool = False,
+    cache: Path | None = None,
+    steps: int = _TRIAL_STEPS,
+    progress: Progress = no_progress,
+) -> Trial:
+    """Train for a few steps, in the folder `out`, and measure the last of them; the first ones wait for crops."""
+    last = time.monotonic()
+    seconds: list[float] = []
     ends: list[float] = []
 
     def watch(moment: Moment) -> None:
         nonlocal last
         now = time.monotonic()
-        (steps if moment.step else ends).append(now - last)
+        (seconds if moment.step else ends).append(now - last)
         last = now
 
-    short = load_recipe(recipe, [f"steps={_TRIAL_STEPS}", f"batches_per_epoch={_TRIAL_STEPS}"])
-    with tempfile.TemporaryDirectory(prefix="polypcount-") as scratch:
-        train(corpus, short, scratch, machine=machine, log_to=(), download=download, progress=progress, watch=watch)
-    _log.debug("trial of %d steps: %.1f s", _TRIAL_STEPS, last - began)
-    steady = steps[_FIRST_STEPS:]
-    return max(sum(steady) / len(steady), 1e-4), ends[-1]
+    short = load_recipe(recipe, [f"steps={steps}", f"batches_per_epoch={steps}"])
+    train(
+        corpus,
+        short,
+        out,
+        machine=machine,
+        log_to=(),
+        cache=cache,
+        download=download,
+        progress=progress,
+        watch=watch,
+    )
+    steady = seconds[min(_FIRST_STEPS, len(seconds) // 2) :]
+    return Trial(max(sum(steady) / len(steady), 1e-4), ends[-1])
 
 
 @cache

@@ -90,6 +90,8 @@ class ReproduceSettings:
 
     def __post_init__(self) -> None:
         refuse_unusable(self.engine)
+        if self.length.budget_minutes is not None and self.machine is not None and self.machine.processes > 1:
+            raise DataError("a budget is measured on one device; for several, give a number of steps", mend="steps")
         for encoder in encoders_of(self.rows):  # report a wrong key before the work
             self.recipe(encoder, None)
 
@@ -126,8 +128,9 @@ def reproduce(
     If a row fails, the others are still run.
     """
     refuse_unsuitable(out)
-    comparison, tables = _Comparison(benchmarks, out, settings, stage), {}
+    comparison, tables = Comparison(benchmarks, out, settings, stage), {}
     for benchmark in benchmarks:
+        comparison.say_steps(benchmark)
         for number, seed in enumerate(settings.seeds):
             for encoder in (None, *encoders_of(settings.rows)):
                 if encoder is not None and encoder.trained:
@@ -147,13 +150,40 @@ class _Source:
     job: EncoderJob | None
 
 
-class _Comparison:
+class Comparison:
+    """The rows of a reproduction on its benchmarks: what they need, what is there already, and the tables of it."""
+
     def __init__(self, benchmarks: Sequence[Benchmark], out: Path, settings: ReproduceSettings, stage: Stage) -> None:
         self.benchmarks, self.out, self.settings, self.stage = benchmarks, out, settings, stage
         self.failures: list[str] = []
         trained = sum(encoder.trained for encoder in encoders_of(settings.rows))
         number = trained * len(settings.seeds) * len(benchmarks)
         self.plan = Plan(out / "plan.json", settings.length, settings.recipe(ENCODERS[REFERENCE], None), number)
+
+    def jobs(self, benchmark: Benchmark) -> list[EncoderJob]:
+        """All different encoders of the rows. Where a budget has not been measured yet, with all steps of a recipe."""
+        jobs: dict[str, EncoderJob] = {}
+        for encoder in encoders_of(self.settings.rows):
+            for seed in self.settings.seeds if encoder.trained else (None,):
+                job = self._job(encoder, seed, benchmark, planned_only=True)
+                recipe = self.settings.recipe(encoder, seed)
+                job = job or EncoderJob(encoder, seed, recipe, benchmark, self.out / "encoders")
+                jobs.setdefault(job.key, job)
+        return list(jobs.values())
+
+    def say_steps(self, benchmark: Benchmark) -> None:
+        """Say how long the encoders are trained, before the first one is."""
+        jobs = [job for job in self.jobs(benchmark) if job.row.trained and not job.finished]
+        if not jobs:
+            return
+        numbers = sorted({job.recipe.steps for job in jobs if job.recipe.steps})
+        each = f"{' or '.join(f'{steps:,}' for steps in numbers)} steps" if numbers else "an equal share of the budget"
+        _log.info("%s: trainings to do: %d, each of %s", benchmark.name, len(jobs), each)
+
+    def vectors_file(self, job: EncoderJob) -> Path:
+        """Where the vectors of an encoder are saved."""
+        key = self._vectors_key(_Source(job.seed, job.benchmark, job))
+        return self.out / "vectors" / job.benchmark.name / f"{file_name(job.row.name, job.seed, key)}.parquet"
 
     def run(self, encoder: EncoderRow | None, seed: int | None, benchmark: Benchmark) -> None:
         """Run the rows of one encoder that have no result yet."""
@@ -255,8 +285,7 @@ class _Comparison:
         job, study, settings = source.job, source.benchmark.study, self.settings
         if job is None:
             return position_vectors(study)
-        name = file_name(job.row.name, job.seed, self._vectors_key(source))
-        path = self.out / "vectors" / source.benchmark.name / f"{name}.parquet"
+        path = self.vectors_file(job)
         if path.exists():
             return Embeddings.load(path)
         folder = make_encoder(job, machine=settings.machine, download=settings.download, stage=self.stage)

@@ -73,9 +73,7 @@ def split_corpus(corpus: Corpus, recipe: Recipe) -> tuple[Corpus, Corpus | None]
 
 def epoch_batches(corpus: Corpus, recipe: Recipe) -> int:
     """Batches of the first epoch. Pixels are not needed."""
-    train, _ = split_corpus(corpus, recipe)
-    sampler = new_sampler(recipe, train.boxes, link_tracklets(train.boxes))
-    return sum(1 for _ in sampler.batches(0))
+    return sum(1 for _ in learnt_data(corpus, recipe).sampler.batches(0))
 
 
 def split_videos(corpus: Corpus, settings: DataSettings, seed: int) -> tuple[list[str], list[str]]:
@@ -111,27 +109,46 @@ def split_videos(corpus: Corpus, settings: DataSettings, seed: int) -> tuple[lis
 
 
 def open_crops(data: TrainingData, rule: CropRule, folder: Path, progress: Progress = no_progress) -> CropStore:
-    """The crops of one side; they are cut if they do not exist yet.
+    """The crops of one side; they are cut if they do not exist yet."""
+    return cached_crops(data.corpus, crop_rows(data), rule, folder, progress)
 
-    If most labelled boxes are needed, all are cut, so that recipes with different samplers share the crops.
+
+def crop_rows(data: TrainingData) -> RowNumbers:
+    """Box rows whose crops are cut, in rising order.
+
+    If most labelled boxes are needed, they are all of them, so that recipes with different samplers share the crops.
     """
     rows, labelled = data.rows, np.flatnonzero(data.corpus.boxes.polyp >= 0)
-    if 2 * len(rows) > len(labelled):
-        rows = np.union1d(rows, labelled)
-    return cached_crops(data.corpus, rows, rule, folder, progress)
+    return np.union1d(rows, labelled) if 2 * len(rows) > len(labelled) else rows
+
+
+def learnt_data(corpus: Corpus, recipe: Recipe) -> TrainingData:
+    """What the recipe learns from. Pixels are not needed."""
+    train, _ = split_corpus(corpus, recipe)
+    return TrainingData(train, new_sampler(recipe, train.boxes, link_tracklets(train.boxes)))
+
+
+def crops_to_learn_from(recipe: Recipe) -> CropRule:
+    """How crops for training are cut: larger if augmentation cuts from them, else with the pixels of `embed`."""
+    return recipe.crop if recipe.augmentation.off else recipe.crop.roomier()
 
 
 def cached_crops(
     corpus: Corpus, rows: RowNumbers, rule: CropRule, folder: Path, progress: Progress = no_progress
 ) -> CropStore:
-    """The crops of box rows, in rising order, in a subfolder named by their content."""
-    path = folder / content_key("training crops 1", corpus.content_hash, rule.fingerprint, rows)[:32]
+    """The crops of box rows, in rising order, in their `crop_folder`."""
+    path = crop_folder(corpus, rows, rule, folder)
     try:
         return build_store(corpus, rows, rule, path, progress)
     except OSError as problem:
         raise FileError(
             f"{path}: crops cannot be written there ({first_line(problem)}); POLYPCOUNT_CACHE moves the cache"
         ) from None
+
+
+def crop_folder(corpus: Corpus, rows: RowNumbers, rule: CropRule, folder: Path) -> Path:
+    """The subfolder of these crops, named by their content."""
+    return folder / content_key("training crops 1", corpus.content_hash, rule.fingerprint, rows)[:32]
 
 
 def _validation(corpus: Corpus, recipe: Recipe) -> TrainingData:

@@ -259,6 +259,11 @@ class Recipe(Schema):
         return sampler.polyps * sampler.views if isinstance(sampler, PolypViewSettings) else 2 * sampler.samples
 
     @property
+    def views_of_polyp(self) -> int:
+        """Views of each polyp in a batch."""
+        return self.sampler.views if isinstance(self.sampler, PolypViewSettings) else 2
+
+    @property
     def frames(self) -> int:
         """Most frames of a view."""
         return 1 if isinstance(self.sampler, NeighbourSettings) else self.sampler.length

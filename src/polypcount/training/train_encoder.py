@@ -15,7 +15,7 @@ from polypcount.errors import DataError
 from polypcount.machine import available_cores
 from polypcount.progress import Progress, no_progress
 from polypcount.storage import cache_folder
-from polypcount.training.data import TrainingData, open_crops, training_data
+from polypcount.training.data import TrainingData, crops_to_learn_from, open_crops, training_data
 from polypcount.training.frozen import features_never_change, open_both_features
 from polypcount.training.learner import Learner
 from polypcount.training.loggers import Loggers, refuse_missing
@@ -139,9 +139,7 @@ def _without_weights(recipe: Recipe) -> Recipe:
 def _open_crops(
     learning: TrainingData, validation: TrainingData | None, recipe: Recipe, folder: Path, progress: Progress
 ) -> tuple[CropStore, CropStore | None]:
-    # Augmentation cuts from larger crops. Without it, and for validation, pixels are those of `embed`.
-    rule = recipe.crop if recipe.augmentation.off else recipe.crop.roomier()
-    crops = open_crops(learning, rule, folder, progress)
+    crops = open_crops(learning, crops_to_learn_from(recipe), folder, progress)
     return crops, None if validation is None else open_crops(validation, recipe.crop, folder, progress)
 
 

@@ -76,9 +76,13 @@ def build_store(
             for part in parts:
                 crops = batches[part.key] if part.key in batches else read_part(files[part.key], part)
                 if crops is None:
-                    raise FileError(f"{files[part.key]} has gone while the store was built; build again")
+                    raise FileNotFoundError(f"{files[part.key]} has gone while the store was built; build again")
                 writer.write_batch(pa.record_batch([pa.array(part.rows), crops], schema=schema))
     except OSError as problem:
+        with contextlib.suppress(FileError):  # another process may have finished the same store, and removed its parts
+            other = CropStore.open(store)
+            if other.key == key:
+                return other
         raise FileError(f"{folder}: the crop store cannot be written: {first_line(problem)}") from None
     with contextlib.suppress(OSError):
         for file in files.values():
