@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from polypcount import reproduce as room
 from polypcount.cli.main import app
@@ -16,7 +16,7 @@ from polypcount.errors import PolypcountError
 from polypcount.reproduce.rows import TABLES, choose_rows
 from polypcount.training import Stopped
 from tests.reproduce.conftest import TINY
-from tests.reproduce.miniature import miniature
+from tests.reproduce.miniature import many_polyps, miniature
 from tests.reproduce.reading import encoders, made, scores, tables
 
 DATASETS = ("real-colon", "ldpolypvideo", "sun", "polypsset")
@@ -41,6 +41,10 @@ def arguments(place: Path, out: Path, *options: str) -> list[str]:
     return ["reproduce", *given, *(f"--set={change}" for change in TINY)]
 
 
+def rules_of(row: str) -> tuple[str, ...]:
+    return ("fixed",) if row == "none" else ("closest", "budget")
+
+
 @pytest.fixture(scope="module")
 def whole(place: Path) -> Path:
     """Everything, once."""
@@ -58,7 +62,7 @@ def test_all_tables_have_all_rows(whole: Path) -> None:
             continue
         found = scores(whole, name)
         for line in table.lines:
-            for rule in ("fixed",) if line.row == "none" else ("closest", "budget"):
+            for rule in rules_of(line.row):
                 assert float(found[line.row, rule, "fr"]) > 0
                 assert float(found[line.row, rule, "fpr"]) >= 0
                 assert line.row == "none" or 0 <= float(found[line.row, rule, "pair_auroc"]) <= 1
@@ -87,7 +91,7 @@ def test_again_nothing_is_computed(whole: Path, place: Path) -> None:
 def test_a_stop_says_how_to_continue(
     problem: BaseException, code: int, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stopped(*_: object) -> None:
+    def stopped(*_: object, **__: object) -> None:
         raise problem
 
     monkeypatch.setattr(room, "real_benchmark", stopped)
@@ -133,6 +137,34 @@ def test_options_of_the_machine_reach_training(place: Path, tmp_path: Path) -> N
     provenance = Embeddings.load(vectors).provenance
     assert provenance is not None
     assert provenance.parameters["engine"] == "torch"
+
+
+def alone(place: Path, out: Path, *options: str) -> Result:
+    """Run with REAL-Colon's miniature alone."""
+    data = place / "alone"
+    given = [f"--real-colon={data if data.exists() else many_polyps(data)}", f"--out={out}", "--grid=coarse"]
+    more = ["--threads=1", "--steps=2", *options, *(f"--set={change}" for change in TINY)]
+    return CliRunner().invoke(app, ["reproduce", *given, *more])
+
+
+def test_real_colon_alone_gives_all_tables_with_equal_steps(place: Path, tmp_path: Path) -> None:
+    done = alone(place, tmp_path / "out")
+    assert done.exit_code == 0, done.stderr
+    for name in ("table-1", "table-2", "table-3", "table-4"):
+        text = (tmp_path / "out" / f"{name}.md").read_text()
+        assert "Data: learnt from REAL-Colon alone (2 videos, 28 polyps)" in text
+        found = scores(tmp_path / "out", name)
+        assert all(float(found[line.row, rule, "fr"]) > 0 for line in TABLES[name].lines for rule in rules_of(line.row))
+    reports = [json.loads(path.read_text()) for path in (tmp_path / "out" / "encoders" / "real").glob("*.json")]
+    assert sorted(report["steps"] for report in reports) == [0, *[2] * 9]
+
+
+def test_as_published_gives_tables_that_say_so(whole: Path, place: Path, tmp_path: Path) -> None:
+    # The strict sampler takes only polyps with a fragment for each view, which is two in this row.
+    done = alone(place, tmp_path / "out", "--rows=sfe,tpc,views-2", "--as-published", "--set=model.weights=false")
+    assert done.exit_code == 0, done.stderr
+    assert "Settings: as in the published code" in (tmp_path / "out" / "table-2.md").read_text()
+    assert "Settings:" not in (whole / "table-1.md").read_text()
 
 
 def test_several_devices_share_a_training(place: Path, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """All four datasets in their layouts on disk, with pixels: coloured squares that come, go and return."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -31,9 +31,14 @@ def miniature(root: Path) -> dict[str, Path]:
     }
 
 
-def _real_colon(root: Path, looks: Iterator[NDArray[np.uint8]]) -> Path:
+def many_polyps(root: Path) -> Path:
+    """REAL-Colon alone, with enough polyps for the batch with the most of them, which has 28."""
+    return _real_colon(root, _looks(), {"001-001": 14, "002-003": 14})
+
+
+def _real_colon(root: Path, looks: Iterator[NDArray[np.uint8]], training: Mapping[str, int] = TRAINING) -> Path:
     rows, lesions = "", ""
-    for videos, returns in ((TRAINING, RETURNS["training"]), (STUDIED, RETURNS["study"])):
+    for videos, returns in ((training, RETURNS["training"]), (STUDIED, RETURNS["study"])):
         for video, polyps in videos.items():
             colours = list(itertools.islice(looks, polyps))
             frames = polyps * returns * (SEEN + PAUSE)

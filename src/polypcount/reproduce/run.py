@@ -220,6 +220,8 @@ class Comparison:
             "videos": video_table(runs),
         }
         notes = [f"Data: {note}." for note in dict.fromkeys(each.note for each in self.benchmarks) if note]
+        if self.settings.as_published:
+            notes.append("Settings: as in the published code, see the recipe `published`.")
         for name, table in {**tables, **more}.items():
             told = replace(table, notes=(*notes, *table.notes))
             write_text(self.out / f"{name}.md", told.to_markdown())
