@@ -1,128 +1,124 @@
-"""Make the encoder that comes with the package, and judge it against standardised frozen features.
+"""Make the bundled encoder, and judge it against standardised frozen features and against the earlier settings.
 
-What it learns from, and what it never sees:
-- Kvasir-SEG: of the usable stills, in natural order, every third is for judging; the others are learnt from, 340 of
-  them animated and the rest as they are.
-- CVC-ClinicDB: sequences 15 to 29 are learnt from; 1 to 14 are for judging. The halves lie apart, since neighbouring
-  sequences may be of one patient. The choice of training data was checked with `--tune`, which stays within what is
-  learnt from: it learns from half of those stills and from sequences 15 to 22, and is judged on the others and on 23
-  to 29. The settings of `small` and the operating points were chosen on other data: see MODEL_CARD.md.
-- 85 drawn polyps.
+It learns from nearly all stills of Kvasir-SEG and PolypGen that are not held back (see encoder_data.py), animated and
+as they are; from 170 drawn polyps; and from sequences 15 to 29 of CVC-ClinicDB. The earlier settings (`--earlier`) are
+recipe `small` on 340 animated stills of Kvasir-SEG, the others as they are, 85 drawn polyps and the same sequences.
+
+`--tune` chooses settings without held-back data and without CVC-ClinicDB: it learns from three quarters of the stills,
+and is judged on the others and on sequences 15 to 29, which are of a hospital that it has never seen.
 
 Judged by pair AUC (cosine; tracklets of one polyp against tracklets of two, within a procedure, mean over procedures)
-on simulated procedures of stills and of drawn polyps, and on pseudo-procedures of CVC-ClinicDB: 200 draws of 3 to 5
-sequences, each cut into tracklets of up to 8 frames. Intervals: 95 %, bootstrap over procedures, or over sequences.
+on simulated procedures of held-back stills and of drawn polyps, and on pseudo-procedures of CVC-ClinicDB: 200 draws of
+3 to 5 sequences, each cut into tracklets of up to 8 frames. Intervals: 95 %, bootstrap over procedures, or over
+sequences.
 
-Run: .venv/bin/python benchmarks/bundled_encoder.py CVC_CLINICDB KVASIR_SEG OUT [--tune] [--seed 0]
-         [--set KEY=VALUE ...]
-     .venv/bin/python benchmarks/bundled_encoder.py CVC_CLINICDB KVASIR_SEG OUT --bundle src/polypcount/encoder/bundled
+Run: .venv/bin/python -m benchmarks.bundled_encoder CVC_CLINICDB KVASIR_SEG POLYPGEN OUT [--seed 0]
+         [--set KEY=VALUE ...] [--tune] [--earlier]
+     .venv/bin/python -m benchmarks.bundled_encoder ... --earlier, then again with
+         --bundle src/polypcount/encoder/bundled    compares with the earlier settings, and puts it into the package;
          then benchmarks/count_accuracy.py chooses its operating points
-     .venv/bin/python benchmarks/bundled_encoder.py CVC_CLINICDB KVASIR_SEG OUT --count    only counts the procedures of
-         real frames that were held back, with the encoder that is bundled
 """
 
 import argparse
 import json
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from benchmarks.encoder_data import (
+    LEARN_SETTINGS,
+    animated,
+    cvc,
+    plain_stills,
+    same_polyps,
+    split_stills,
+    thinned,
+    with_centre,
+)
+from benchmarks.procedures import sequence_tracklets
 from numpy.typing import NDArray
 
 import polypcount as pc
-from polypcount.corpus import Corpus, Embeddings, Polyp, Tracklets, Video
-from polypcount.counting import operating_point
-from polypcount.counting.decide import decide
-from polypcount.counting.evidence import Evidence
+from polypcount.corpus import Corpus
 from polypcount.encoder import Encoder, load_encoder, make_bundle
 from polypcount.evaluation import pair_auc_by_video, reidentification_scores
 from polypcount.reproduce.encoders import save_standardised
-from polypcount.simulate import TimelineSettings, list_stills, simulate_scenes
+from polypcount.simulate import simulate_scenes
 from polypcount.simulate.stills import Still
-from polypcount.tracking import duration_frames, evenly, link_tracklets
+from polypcount.tracking import link_tracklets
 from polypcount.training import load_recipe
 
-FRAMES_A_POLYP, TRACKLET_FRAMES, DRAWS = 12, 8, 200
-Auc = list[float]
+FRAMES_A_POLYP, EARLIER_FRAMES, DRAWS, JUDGED = 16, 12, 200, 38
+EARLIER_TURNS = 4
 
 
-def cvc(folder: Path, first: int, last: int) -> Corpus:
-    """Some sequences of CVC-ClinicDB."""
-    corpus = pc.read_corpus("cvc-clinicdb", folder)
-    return corpus.select(
-        videos=[video.id for video in corpus.videos if first <= int(video.id.rpartition("-")[2]) <= last]
-    )
+@dataclass(frozen=True)
+class Data:
+    """What an encoder learns from and what it is judged on."""
+
+    learnt: list[Still]
+    judged: list[Still]
+    sequences: tuple[int, int] | None
+    held_back: tuple[int, int]
+    seed: int
 
 
-def thinned(corpus: Corpus, most: int) -> Corpus:
-    """The same with at most so many boxes of each polyp, at even distances."""
-    rows = [np.flatnonzero(corpus.boxes.polyp == k) for k in range(len(corpus.polyps))]
-    keep = np.sort(np.concatenate([mine[evenly(len(mine), most)] for mine in rows]))
-    return Corpus(corpus.videos, corpus.boxes.take(keep), corpus.polyps, provenance=corpus.provenance)
+def data_of(options: argparse.Namespace) -> Data:
+    """By the split rule, or for `--tune`, within what is learnt from."""
+    stills = split_stills([options.kvasir_seg, options.polypgen])
+    if options.tune:
+        learnt = [still for k, still in enumerate(stills.learnt) if k % 4]
+        return Data(learnt, stills.learnt[::4], None, (15, 29), 500)
+    return Data(stills.learnt, stills.choosing + stills.judging, (15, 29), (1, 14), 600)
 
 
-def plain_stills(folder: Path, stills: Sequence[Still]) -> Corpus:
-    """Stills as they are, those with a single box."""
-    corpus = pc.read_corpus("kvasir-seg", folder)
-    boxes = np.bincount(corpus.boxes.video, minlength=len(corpus.videos))
-    names = {Path(still.image).stem for still in stills}
-    return corpus.select(
-        videos=[
-            video.id
-            for video, count in zip(corpus.videos, boxes, strict=True)
-            if count == 1 and video.id.removeprefix("kvasir-seg-") in names
-        ]
-    )
-
-
-def study_set(place: Path, stills: Sequence[Still] | None, seed: int) -> Corpus:
-    """Nineteen procedures to judge on."""
-    return simulate_scenes(place / f"study-{'drawn' if stills is None else 'stills'}", 19, seed, "study", stills=stills)
-
-
-def learning_set(given: argparse.Namespace, stills: Sequence[Still], sequences: tuple[int, int]) -> Corpus:
+def learning_set(options: argparse.Namespace, data: Data) -> Corpus:
     """Everything that is learnt from."""
-    turns = 2 if given.tune else 4
-    settings = TimelineSettings(width=640, height=512, minutes=10)
-    place = given.out / "learn"
-    animated = simulate_scenes(place / "stills", 27 * turns, 300, "train", stills=stills, settings=settings)
-    used = _used(place / "stills")
-    rest = [still for still in stills if still.image not in used]
-    drawn = simulate_scenes(place / "drawn", 27, 400, "train", settings=settings)
-    parts = [thinned(animated, FRAMES_A_POLYP), thinned(drawn, FRAMES_A_POLYP)]
-    return pc.merge([*parts, plain_stills(given.kvasir_seg, rest), cvc(given.cvc_clinicdb, *sequences)])
+    place = options.out / "learn"
+    moving = animated(place, data.learnt, 1000, FRAMES_A_POLYP)
+    stills = same_polyps(moving, plain_stills([options.kvasir_seg, options.polypgen], data.learnt))
+    drawn = simulate_scenes(place / "drawn", 54, 1100, "train", settings=LEARN_SETTINGS)
+    parts = [stills, with_centre(thinned(drawn, FRAMES_A_POLYP), ["drawn"] * len(drawn.videos))]
+    return pc.merge([*parts, *([cvc(options.cvc_clinicdb, *data.sequences)] if data.sequences else [])])
 
 
-def _used(folder: Path) -> set[str]:
-    scenes = [json.loads(path.read_text()) for path in folder.glob("*.scene")]
-    return {still["image"] for scene in scenes for still in scene["stills"]}
+def earlier_set(options: argparse.Namespace, data: Data) -> Corpus:
+    """What the earlier encoder learnt from, drawn anew."""
+    place, kvasir = options.out / "earlier", split_stills([options.kvasir_seg]).learnt
+    stills = [still for still in data.learnt if still in kvasir]
+    turns = 27 * EARLIER_TURNS
+    moving = simulate_scenes(place / "stills", turns, 300, "train", stills=stills, settings=LEARN_SETTINGS)
+    scenes = [json.loads(path.read_text()) for path in (place / "stills").glob("*.scene")]
+    used = {still["image"] for scene in scenes for still in scene["stills"]}
+    rest = plain_stills([options.kvasir_seg], [still for still in stills if still.image not in used])
+    drawn = simulate_scenes(place / "drawn", 27, 400, "train", settings=LEARN_SETTINGS)
+    parts = [thinned(moving, EARLIER_FRAMES), thinned(drawn, EARLIER_FRAMES), rest]
+    return pc.merge([*parts, *([cvc(options.cvc_clinicdb, *data.sequences)] if data.sequences else [])])
 
 
-def simulated_vectors(corpus: Corpus, encoder: Encoder, cache: Path) -> Embeddings:
-    """Vectors of all tracklets of 30 frames."""
-    tracklets = link_tracklets(corpus.boxes)
-    return pc.embed(corpus, tracklets, encoder, min_frames=30, cache=cache)
+def trained(options: argparse.Namespace, data: Data) -> Path:
+    """The folder of the encoder; it is trained if it is not there."""
+    run: Path = options.out / f"{'earlier' if options.earlier else options.name}-{options.seed}"
+    if (run / "encoder.json").exists():
+        return run
+    changes = ["data.validation_share=0", f"seed={options.seed}", *options.changes]
+    recipe = load_recipe("small" if options.earlier else "bundled", changes)
+    corpus = earlier_set(options, data) if options.earlier else learning_set(options, data)
+    print(f"{len(corpus.polyps)} polyps, {len(corpus.boxes)} boxes", flush=True)
+    start = time.monotonic()
+    resume = (run / "run.json").exists()
+    pc.train(corpus, recipe, run, cache=options.out / "cache" / "crops", log_to=[], resume=resume)
+    print(f"trained in {time.monotonic() - start:.0f} s", flush=True)
+    return run
 
 
-def simulated_auc(corpus: Corpus, encoder: Encoder, cache: Path) -> Auc:
+def simulated_auc(corpus: Corpus, encoder: Encoder, cache: Path) -> list[float]:
     """Pair AUC of each procedure with two polyps."""
-    found = simulated_vectors(corpus, encoder, cache)
-    return [auc for auc in pair_auc_by_video(found).values() if not np.isnan(auc)]
-
-
-def sequence_vectors(corpus: Corpus, encoder: Encoder, cache: Path) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
-    """Vectors of tracklets of up to 8 frames, and their sequences."""
-    label = np.empty(len(corpus.boxes), np.int32)
-    count = 0
-    for polyp in range(len(corpus.polyps)):
-        mine = np.flatnonzero(corpus.boxes.polyp == polyp)
-        label[mine] = count + np.arange(len(mine)) // TRACKLET_FRAMES
-        count = int(label[mine].max()) + 1
-    pieces = Tracklets.gather(corpus.boxes, label)
-    found = pc.embed(corpus, pieces, encoder, stride=1, cache=cache)
-    return found.vectors, found.video
+    vectors = pc.embed(corpus, link_tracklets(corpus.boxes), encoder, min_frames=30, cache=cache)
+    return [auc for auc in pair_auc_by_video(vectors).values() if not np.isnan(auc)]
 
 
 def pseudo_procedures(sequences: NDArray[np.int64], draws: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
@@ -154,114 +150,70 @@ def spanned(value: float, resampled: NDArray[np.float64]) -> str:
 
 
 def judge(encoders: dict[str, Encoder], simulated: dict[str, Corpus], real: Corpus, cache: Path) -> dict[str, Any]:
-    """A table of pair AUCs, printed and given back; differences are to the first encoder."""
-    table: dict[str, Any] = {}
-    names = list(encoders)
-    for title, corpus in simulated.items():
-        found = {name: simulated_auc(corpus, encoder, cache) for name, encoder in encoders.items()}
-        for name in names:
-            less = np.subtract(found[name], found[names[0]]).tolist()
-            table.setdefault(name, {})[title] = {"auc": interval(found[name]), "difference": interval(less)}
-    vectors = {name: sequence_vectors(real, encoder, cache) for name, encoder in encoders.items()}
-    draws = pseudo_procedures(np.arange(len(real.videos)), DRAWS, np.random.default_rng(0))
+    """A table of pair AUCs, printed and given back; the differences are those of the last encoder to each other one."""
+    names, table = list(encoders), dict[str, dict[str, str]]()
+    aucs = {
+        title: {name: simulated_auc(corpus, encoder, cache) for name, encoder in encoders.items()}
+        for title, corpus in simulated.items()
+    }
+    aucs["all simulated"] = {name: [auc for title in simulated for auc in aucs[title][name]] for name in names}
+    for title, of_encoder in aucs.items():
+        row = {name: interval(of_encoder[name]) for name in names}
+        for name in names[:-1]:
+            row[f"less {name}"] = interval(np.subtract(of_encoder[names[-1]], of_encoder[name]).tolist())
+        table[f"{title} ({len(of_encoder[names[0]])} procedures)"] = row
+    tracklets = sequence_tracklets(real)
+    vectors = {name: pc.embed(real, tracklets, encoder, stride=1, cache=cache) for name, encoder in encoders.items()}
     rng = np.random.default_rng(1)
+    draws = pseudo_procedures(np.arange(len(real.videos)), DRAWS, np.random.default_rng(0))
     again = [pseudo_procedures(rng.integers(len(real.videos), size=len(real.videos)), 20, rng) for _ in range(200)]
-    aucs = {name: real_auc(*vectors[name], draws) for name in names}
-    resampled = {name: np.array([real_auc(*vectors[name], some) for some in again]) for name in names}
-    for name in names:
-        table[name]["CVC-ClinicDB"] = {
-            "auc": spanned(aucs[name], resampled[name]),
-            "difference": spanned(aucs[name] - aucs[names[0]], resampled[name] - resampled[names[0]]),
-        }
-    for name, row in table.items():
-        for title, cell in row.items():
-            print(f"{name:14} {title:20} AUC {cell['auc']:24} less {names[0]}: {cell['difference']}", flush=True)
+    whole = {name: real_auc(one.vectors, one.video, draws) for name, one in vectors.items()}
+    spread = {
+        name: np.array([real_auc(one.vectors, one.video, some) for some in again]) for name, one in vectors.items()
+    }
+    row = {name: spanned(whole[name], spread[name]) for name in names}
+    for name in names[:-1]:
+        row[f"less {name}"] = spanned(whole[names[-1]] - whole[name], spread[names[-1]] - spread[name])
+    table["CVC-ClinicDB"] = row
+    for title, row in table.items():
+        for name, cell in row.items():
+            print(f"{title:40} {name:16} {cell}", flush=True)
     return table
-
-
-def real_procedures(corpus: Corpus, encoder: Encoder, cache: Path) -> Embeddings:
-    """Held-back sequences as procedures of 3 to 4, one after the other in time, a minute apart."""
-    vectors, sequence = sequence_vectors(corpus, encoder, cache)
-    groups = np.array_split(np.arange(len(corpus.videos)), 4)
-    owner = np.concatenate([np.full(len(group), k) for k, group in enumerate(groups)])
-    videos = [Video(f"sequences-{k + 1}", frame_count=7200 * len(group), fps=30) for k, group in enumerate(groups)]
-    polyps = [Polyp(video.id, videos[owner[k]].id) for k, video in enumerate(corpus.videos)]
-    within = np.concatenate([np.arange((sequence == k).sum()) for k in range(len(corpus.videos))])
-    place = np.concatenate([np.arange(len(group)) for group in groups])[sequence]
-    start = 7200 * place + 300 * within
-    return Embeddings(
-        videos=videos,
-        polyps=polyps,
-        video=owner[sequence],
-        start_frame=start,
-        stop_frame=start + TRACKLET_FRAMES,
-        box_count=np.full(len(vectors), TRACKLET_FRAMES),
-        polyp=sequence,
-        vectors=vectors,
-        encoder=encoder.fingerprint,
-    )
-
-
-def count_real(corpus: Corpus, cache: Path) -> None:
-    """Print the polyps counted in each procedure of real frames."""
-    encoder = load_encoder()
-    point, procedures = operating_point(encoder), real_procedures(corpus, encoder, cache)
-    for number, video in enumerate(procedures.videos):
-        rows = np.flatnonzero(procedures.video == number).tolist()
-        # Without resampled frames, since their vectors are not at hand: the same vector twice.
-        evidence = [
-            Evidence(row, 0, int(start), int(start) + 1, 1, np.stack([procedures.vectors[row]] * 2))
-            for row, start in zip(rows, procedures.start_frame[rows], strict=True)
-        ]
-        together = np.empty((0, 2), np.int64)
-        decision = decide(evidence, together, duration_frames(video.frame_count, video.fps), point)
-        true, counted = len(np.unique(procedures.polyp[rows])), len(np.unique(decision.labels))
-        print(f"{video.id}: counted {counted} ({decision.low} to {decision.high}) of {true}, {len(rows)} tracklets")
 
 
 def main() -> None:
     """Train or take what is there, judge, and bundle where asked."""
-    parser = argparse.ArgumentParser()
-    for name in ("cvc_clinicdb", "kvasir_seg", "out"):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name in ("cvc_clinicdb", "kvasir_seg", "polypgen", "out"):
         parser.add_argument(name, type=Path)
     parser.add_argument("--tune", action="store_true")
+    parser.add_argument("--earlier", action="store_true", help="train with the earlier settings and data")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--set", action="append", default=[], dest="changes")
     parser.add_argument("--name", default="bundled")
     parser.add_argument("--bundle", type=Path)
-    parser.add_argument("--count", action="store_true")
-    given = parser.parse_args()
-    if given.count:
-        return count_real(cvc(given.cvc_clinicdb, 1, 14), given.out / "features")
-    given.out /= "tune" if given.tune else "final"
-    stills = list_stills(given.kvasir_seg)
-    learnt = [still for k, still in enumerate(stills) if k % 3]
-    judged, sequences, held = stills[::3], (15, 29), (1, 14)
-    if given.tune:
-        learnt, judged, sequences, held = learnt[::2], learnt[1::2], (15, 22), (23, 29)
-    corpus = learning_set(given, learnt, sequences)
-    cache = given.out / "cache"
-    recipe = load_recipe("small", ["data.validation_share=0", f"seed={given.seed}", *given.changes])
-    run, frozen = given.out / f"{given.name}-{given.seed}", given.out / "frozen"
+    options = parser.parse_args()
+    options.out /= "tune" if options.tune else "final"
+    data = data_of(options)
+    run, frozen, earlier = trained(options, data), options.out / "frozen", options.out / f"earlier-{options.seed}"
+    if options.earlier:
+        return
     if not (frozen / "encoder.json").exists():
-        save_standardised(plain_stills(given.kvasir_seg, learnt), recipe, frozen)
-    if not (run / "encoder.json").exists():
-        print(f"{len(corpus.polyps)} polyps, {len(corpus.boxes)} boxes", flush=True)
-        start = time.monotonic()
-        pc.train(corpus, recipe, run, cache=cache / "crops", log_to=[], resume=(run / "run.json").exists())
-        print(f"trained in {time.monotonic() - start:.0f} s", flush=True)
-    encoders = {"frozen": load_encoder(frozen), given.name: load_encoder(run)}
-    seed = 500 if given.tune else 600
+        stills = plain_stills([options.kvasir_seg, options.polypgen], data.learnt)
+        save_standardised(stills, load_recipe("small", ["data.validation_share=0"]), frozen)
+    folders = {"frozen": frozen, "earlier": earlier, options.name: run}
+    encoders = {name: load_encoder(folder) for name, folder in folders.items() if (folder / "encoder.json").exists()}
+    place, cache = options.out / "judged", options.out / "cache" / "features"
     simulated = {
-        "simulated, stills": study_set(given.out, judged, seed),
-        "simulated, drawn": study_set(given.out, None, seed + 50),
+        name: simulate_scenes(
+            place / name, JUDGED, data.seed + k, "study", stills=None if k else data.judged, settings=LEARN_SETTINGS
+        )
+        for k, name in enumerate(("stills", "drawn"))
     }
-    real = cvc(given.cvc_clinicdb, *held)
-    table = judge(encoders, simulated, real, cache / "features")
-    (given.out / f"judged-{run.name}.json").write_text(json.dumps(table, indent=1))
-    if given.bundle:
-        make_bundle(run, given.bundle)
-    return None
+    table = judge(encoders, simulated, cvc(options.cvc_clinicdb, *data.held_back), cache)
+    (options.out / f"judged-{run.name}.json").write_text(json.dumps(table, indent=1))
+    if options.bundle:
+        make_bundle(run, options.bundle)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polypcount.clustering import METHODS, GroupingInput, OperatingPoint, group_into
+from polypcount.clustering import METHODS, Band, GroupingInput, OperatingPoint, group_into
 from polypcount.errors import DataErrors
 from polypcount.storage import check
 
@@ -38,11 +38,25 @@ def counts_at(point: OperatingPoint, tracklets: GroupingInput, values: object) -
 def test_a_point_comes_back_from_json_and_builds_its_method() -> None:
     point = check(OperatingPoint, POINT, "point")
     assert check(OperatingPoint, point.model_dump(mode="json"), "point") == point
-    assert point.build().get_params() == {"threshold": 0.5, **FITTED}
+    assert point.build().get_params() == {"threshold": 0.5, **FITTED, "number": 0.0}
     propagation = {"preference": 0.1, "max_iter": 300}
     assert check(
         OperatingPoint, {**POINT, "method": "ap", "varied": "preference", "parameters": propagation}, ""
     ).build()
+
+
+def test_the_band_of_a_recording() -> None:
+    def band(tracked: bool, tracklets: int) -> Band:
+        return Band(tracked=tracked, tracklets=tracklets, low=0.2, high=0.9, procedures=40)
+
+    point = check(OperatingPoint, POINT, "point")
+    assert point.band(3, tracked=False) is None
+    few, many, detected = band(False, 4), band(False, 100), band(True, 50)
+    point = point.model_copy(update={"bands": (few, many, detected)})
+    for tracklets, expected in ((1, few), (4, few), (5, many), (101, many)):
+        assert point.band(tracklets, tracked=False) == expected
+    assert point.band(51, tracked=True) == detected
+    assert point.model_copy(update={"bands": (few,)}).band(2, tracked=True) == few, "there is no other"
 
 
 @pytest.mark.parametrize(
@@ -54,6 +68,8 @@ def test_a_point_comes_back_from_json_and_builds_its_method() -> None:
         ("values", [0.5, 0.3], "values"),
         ("values", [], "values"),
         ("level", 1, "level"),
+        ("bands", [{"tracked": False, "tracklets": 0, "low": 0, "high": 1, "procedures": 9}], "tracklets"),
+        ("bands", [{"tracked": False, "tracklets": 3, "low": 0, "high": 2, "procedures": 9}], "threshold"),
         ("selected_on", "", "selected_on"),
     ],
 )

@@ -40,19 +40,19 @@ def plain_features(tracklets: GroupingInput, i: int, j: int) -> tuple[float, flo
 
 
 def plain_loss(numbers: NDArray[np.float64], inputs: list[GroupingInput], truths: list[list[int]]) -> float:
-    """What the fit minimises, pair by pair."""
-    intercept, looks, time = map(float, numbers)
+    """What the fit minimises, pair by pair; with a fourth number, that of the tracklets is used."""
+    intercept, looks, time, number = map(float, [*numbers, 0.0][:4])
     means = []
     for tracklets, truth in zip(inputs, truths, strict=True):
         losses = []
         for i, j in combinations(range(len(truth)), 2):
             if truth[i] >= 0 and truth[j] >= 0:
                 cosine, gap = plain_features(tracklets, i, j)
-                score = intercept + looks * cosine + time * gap
+                score = intercept + looks * cosine + time * gap + number * math.log(len(truth))
                 losses.append(math.log1p(math.exp(-score if truth[i] == truth[j] else score)))
         if losses:
             means.append(sum(losses) / len(losses))
-    return sum(means) / len(means) + L2 / 2 * (looks**2 + time**2)
+    return sum(means) / len(means) + L2 / 2 * (looks**2 + time**2 + number**2)
 
 
 def known(tracklets: GroupingInput) -> list[int]:
@@ -79,6 +79,9 @@ def test_the_fit_minimises_the_written_loss(seed: int) -> None:
     best = minimize(plain_loss, np.zeros(3), (inputs, truths), method="BFGS", options={"gtol": 1e-7})
     assert [found.intercept, found.looks, found.time] == pytest.approx(best.x.tolist(), rel=1e-3, abs=1e-4)
     assert fit_pair_probability(inputs, truths) == found
+    more = fit_pair_probability(inputs, truths, number=True)
+    best = minimize(plain_loss, np.zeros(4), (inputs, truths), method="BFGS", options={"gtol": 1e-7})
+    assert [more.intercept, more.looks, more.time, more.number] == pytest.approx(best.x.tolist(), rel=1e-3, abs=1e-3)
 
 
 def test_every_video_says_as_much_and_the_mean_is_right() -> None:
@@ -103,6 +106,7 @@ def test_every_video_says_as_much_and_the_mean_is_right() -> None:
 def test_probabilities_are_the_formula() -> None:
     tracklets = polyps_in_time(8, 5)
     found = PairProbability(**FITTED).probabilities(tracklets)
+    crowded = PairProbability(**FITTED, number=0.5).probabilities(tracklets)
     assert found.dtype == np.float64
     for i in range(8):
         assert found[i, i] == 1
@@ -110,6 +114,8 @@ def test_probabilities_are_the_formula() -> None:
             if i != j:
                 cosine, gap = plain_features(tracklets, i, j)
                 assert found[i, j] == pytest.approx(1 / (1 + math.exp(-(0.4 + 4 * cosine - 0.8 * gap))))
+                score = 0.4 + 4 * cosine - 0.8 * gap + 0.5 * math.log(8)
+                assert crowded[i, j] == pytest.approx(1 / (1 + math.exp(-score)))
     assert PairProbability(**FITTED).probabilities(GroupingInput.of(np.zeros((0, 3)), [])).shape == (0, 0)
     assert PairProbability(**FITTED).probabilities(GroupingInput.of(np.ones((1, 3)), [0.3])).tolist() == [[1]]
     zeros = PairProbability(**FITTED).probabilities(GroupingInput.of(np.zeros((2, 3)), [0.5, 0.5]))
@@ -200,7 +206,10 @@ def test_small_videos_have_stated_answers_and_it_has_no_name_without_coefficient
     assert method.fit(np.ones((4, 4)), positions=[0.5] * 4).grouping_.count == 1, "P is 0.988 between all"
     assert clone(method).set_params(threshold=0.99).fit(np.ones((4, 4)), positions=[0.5] * 4).grouping_.count == 4
     grouping = method.group(polyps_in_time(9, 1))
-    assert (grouping.method, grouping.parameters) == ("probability-linkage", {"threshold": 0.5, **FITTED})
+    assert (grouping.method, grouping.parameters) == (
+        "probability-linkage",
+        {"threshold": 0.5, **FITTED, "number": 0.0},
+    )
     assert [grouping.labels[row] for row in grouping.exemplars] == list(range(grouping.count))
     assert ProbabilityLinkage not in METHODS.values()
     assert sweep(method, polyps_in_time(4, 0), Grid({"threshold": (0, 1)})).labels.tolist() == [[0] * 4, [0, 1, 2, 3]]

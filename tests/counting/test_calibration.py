@@ -68,7 +68,8 @@ def test_probabilities_are_fitted_on_the_same_videos() -> None:
     vectors = embedded(COUNTS, seed=5)
     chosen = calibrate([vectors], "a test", methods=[ProbabilityLinkage.name])[ProbabilityLinkage.name]
     inputs = [video.tracklets for video in videos_of(vectors)]
-    expected = fit_pair_probability(inputs, [video.truth for video in videos_of(vectors)])
+    expected = fit_pair_probability(inputs, [video.truth for video in videos_of(vectors)], number=True)
+    assert chosen.parameters["number"] == pytest.approx(expected.number)
     assert chosen.parameters["looks"] == pytest.approx(expected.looks)
     assert chosen.parameters["time"] == pytest.approx(expected.time)
 

@@ -15,7 +15,7 @@ from polypcount.clustering.methods import (
     Threshold,
     TimeOnly,
 )
-from polypcount.clustering.operating_point import COUNTING_METHODS, METHODS, OperatingPoint, Scope, group_into
+from polypcount.clustering.operating_point import COUNTING_METHODS, METHODS, Band, OperatingPoint, Scope, group_into
 from polypcount.clustering.probability import PairProbability, ProbabilityLinkage, fit_pair_probability
 from polypcount.clustering.similarity import (
     VisualSimilarity,
@@ -31,6 +31,7 @@ __all__ = [
     "METHODS",
     "AffinityPropagation",
     "Agglomerative",
+    "Band",
     "Constraints",
     "Grid",
     "Grouping",

@@ -52,6 +52,26 @@ class Scope(Schema):
     seconds: tuple[float, float] | None
 
 
+class Band(Schema):
+    """Between which values of the varied parameter the count of a recording lies, for recordings of one kind.
+
+    Attributes:
+        tracked: Whether our tracker made the tracks, as for the boxes of a detector, which has false alarms.
+        tracklets: The most tracklets of such a recording.
+        low: Value of `varied` whose number of groups is the lower end of the interval.
+        high: Value of `varied` whose number of groups is the upper end.
+        seconds: Groups that are seen for less than this, all in all, are not counted at the lower end.
+        procedures: How many recordings the values were found on.
+    """
+
+    tracked: bool
+    tracklets: Annotated[int, Field(ge=1)]
+    low: float
+    high: float
+    seconds: Annotated[float, Field(ge=0)] = 0.0
+    procedures: Annotated[int, Field(ge=1)]
+
+
 class OperatingPoint(Schema):
     """A method with its parameters, and the values of one of them that were right for other recordings.
 
@@ -67,6 +87,8 @@ class OperatingPoint(Schema):
         selected_on: The recordings that the values were found on, in words.
         measured: Results by name; empty where nothing was measured.
         scope: Which recordings these were, in numbers; None where that was not kept.
+        bands: Where the interval of a count comes from, by kind of recording, in rising order of tracklets. Without
+            them, it comes from `values` alone.
     """
 
     method: str
@@ -78,6 +100,7 @@ class OperatingPoint(Schema):
     selected_on: Annotated[str, Field(min_length=1)]
     measured: dict[str, float] = Field(default_factory=dict)
     scope: Scope | None = None
+    bands: tuple[Band, ...] = ()
 
     @model_validator(mode="after")
     def _refuse_unknown_names(self) -> Self:
@@ -97,7 +120,9 @@ class OperatingPoint(Schema):
         if any(isinstance(value, int) and abs(value) > _LARGEST for value in self.parameters.values()):
             raise ValueError(f"parameters: whole numbers may be up to {_LARGEST}")
         method = self.build()
-        completed(method, Grid({self.varied: tuple(dict.fromkeys([getattr(method, self.varied), *self.values]))}))
+        ends = [end for band in self.bands for end in (band.low, band.high)]
+        values = dict.fromkeys([getattr(method, self.varied), *self.values, *ends])
+        completed(method, Grid({self.varied: tuple(values)}))
         return self
 
     def build(self) -> Method:
@@ -111,6 +136,14 @@ class OperatingPoint(Schema):
         for task in tasks:
             task()
         return np.asarray(sweep.labels[row])
+
+    def band(self, tracklets: int, *, tracked: bool) -> Band | None:
+        """The band of a recording; that of the most tracklets where it has more; None where there are no bands.
+
+        Recordings of both kinds share the bands of one kind where there are no others.
+        """
+        own = [band for band in self.bands if band.tracked == tracked] or list(self.bands)
+        return next((band for band in own if tracklets <= band.tracklets), own[-1] if own else None)
 
     def repeated_values(self, repetitions: int) -> NDArray[np.float64]:
         """Quantiles of `values` at even distances, float64[repetitions]."""

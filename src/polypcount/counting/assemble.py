@@ -83,11 +83,18 @@ def describe(
 
 def interval_meaning(point: OperatingPoint, polyp_range: PolypRange | None = None) -> str:
     """What the interval says, in words. polyp_range: The number of polyps that was given."""
-    words = (
-        f"Should hold the true number in {100 * point.level:.0f} % of comparable procedures. The grouping was repeated "
-        f"{REPETITIONS} times, with settings that were right for other procedures ({point.selected_on}) and with "
-        "frames drawn anew. "
-    )
+    words = f"Should hold the true number in {100 * point.level:.0f} % of comparable procedures. "
+    if point.bands:
+        words += (
+            "Its ends are the counts at a loose and at a strict setting, between which the true number lay for that "
+            f"share of procedures with known polyps ({point.selected_on}), with as many tracklets and the same kind of "
+            "boxes. "
+        )
+    else:
+        words += (
+            f"The grouping was repeated {REPETITIONS} times, with settings that were right for other procedures "
+            f"({point.selected_on}) and with frames drawn anew. "
+        )
     if {"coverage", "procedures"} <= set(point.measured):
         words += (
             f"On {point.measured['procedures']:.0f} simulated procedures that nothing was chosen on, it held the true "
@@ -95,7 +102,7 @@ def interval_meaning(point: OperatingPoint, polyp_range: PolypRange | None = Non
         )
     else:
         words += "How often it does was not measured."
-    words += " Boxes that the detector missed, or drew around something else, are not accounted for."
+    words += " Polyps that the detector missed are not accounted for."
     if polyp_range is not None:
         words += (
             f" The number of polyps was given as {_range_words(*polyp_range)}; if that is wrong, so is the interval."

@@ -21,11 +21,11 @@ from polypcount.clustering import (
 from polypcount.clustering.base import completed
 from polypcount.clustering.grid import ALPHAS, GAMMAS, PREFERENCES, steps
 from polypcount.corpus import Embeddings, Provenance
-from polypcount.counting.tracklets import least_boxes
+from polypcount.counting.bands import fit_bands
+from polypcount.counting.counted_videos import CountedVideo, counted_videos
 from polypcount.errors import DataError
 from polypcount.evaluation.pairs import SweepCounts
 from polypcount.evaluation.sweeps import sweep_videos
-from polypcount.evaluation.videos import StudyVideo, study_videos
 
 _FEWEST_VIDEOS = 10
 _THRESHOLDS = steps(0.005, 0.995, 0.005)
@@ -48,6 +48,7 @@ def calibrate(
     methods: Sequence[str] = tuple(GRIDS),
     level: float = 0.9,
     most_fpr: float = 0.1,
+    number: bool = True,
     threads: int | None = None,
 ) -> dict[str, OperatingPoint]:
     """Choose an operating point for each method.
@@ -56,13 +57,16 @@ def calibrate(
     recordings. The error is abs(groups - polyps), and each set of embeddings has the same weight. Ties go to the lowest
     FPR. Then the last parameter of the grid is varied: the right value for a recording has the smallest error. Ties go
     to the value nearest to the chosen one. For a new recording of the same kind, all these values are equally good.
+    How far the count may be off is kept in the bands of a point; see `fit_bands`.
 
     Args:
-        sets: Embeddings of one encoder, made by `embed` with the boxes that `count` looks at, with known polyps.
+        sets: Embeddings of one encoder, made by `embed` with the boxes that `count` looks at, or by `count` itself,
+            with known polyps. Tracklets of a detector's boxes may be without a polyp: these are false alarms.
         selected_on: What these recordings are, in words.
         methods: Names of methods; see `GRIDS`.
         level: Level of the intervals, such as 0.9.
         most_fpr: Highest mean FPR of a point.
+        number: Whether the number of tracklets is evidence for the default method.
         threads: One for each core by default.
 
     Raises:
@@ -70,25 +74,25 @@ def calibrate(
     """
     if len({one.encoder for one in sets}) > 1:
         raise DataError("vectors of different encoders cannot share an operating point; embed all with the same one")
-    videos: list[StudyVideo] = []
+    videos: list[CountedVideo] = []
     weights: list[float] = []
     for embeddings in sets:
         refuse_other_boxes(embeddings.provenance)
-        of_set = [video for video in _counted_videos(embeddings) if video.polyps]
+        of_set = counted_videos(embeddings)
         videos += of_set
         weights += [1 / max(len(of_set), 1)] * len(of_set)
     if len(videos) < _FEWEST_VIDEOS:
         raise DataError(f"an operating point needs at least {_FEWEST_VIDEOS} recordings, found {len(videos)}")
     share = np.array(weights) / sum(weights)
     points = (
-        _chosen(_method(name, videos), GRIDS[name], videos, share, selected_on, level, most_fpr, threads)
+        _chosen(_method(name, videos, number=number), GRIDS[name], videos, share, selected_on, level, most_fpr, threads)
         for name in methods
     )
     scope = _scope(videos)
     return {point.method: point.model_copy(update={"scope": scope}) for point in points}
 
 
-def _scope(videos: Sequence[StudyVideo]) -> Scope:
+def _scope(videos: Sequence[CountedVideo]) -> Scope:
     """The fewest and most tracklets, and the shortest and longest duration, of these recordings."""
     tracklets = [len(video.truth) for video in videos]
     seconds = [one.video.frame_count / one.video.fps for one in videos if one.video.fps is not None]
@@ -96,17 +100,6 @@ def _scope(videos: Sequence[StudyVideo]) -> Scope:
         tracklets=(min(tracklets), max(tracklets)),
         seconds=(min(seconds), max(seconds)) if len(seconds) == len(videos) else None,
     )
-
-
-def _counted_videos(embeddings: Embeddings) -> list[StudyVideo]:
-    """The videos, with the tracklets that `count` counts by default."""
-    return [
-        study_video
-        for video in embeddings.videos
-        for study_video in study_videos(
-            embeddings.select(videos=[video.id]).long_enough(least_boxes(video.frame_count)), cannot_link=True
-        )
-    ]
 
 
 def refuse_other_boxes(provenance: Provenance) -> None:
@@ -117,17 +110,20 @@ def refuse_other_boxes(provenance: Provenance) -> None:
         refuse_other_boxes(parent)
 
 
-def _method(name: str, videos: Sequence[StudyVideo]) -> Method:
+def _method(name: str, videos: Sequence[CountedVideo], *, number: bool) -> Method:
     if name != ProbabilityLinkage.name:
         return METHODS[name]()
-    fitted = fit_pair_probability([video.tracklets for video in videos], [video.truth for video in videos])
-    return ProbabilityLinkage(intercept=fitted.intercept, looks=fitted.looks, time=fitted.time)
+    inputs, truths = [video.tracklets for video in videos], [video.truth for video in videos]
+    fitted = fit_pair_probability(inputs, truths, number=number)
+    # More alike never means less likely, and nearer in time never does either.
+    looks, time = max(fitted.looks, 0.0), min(fitted.time, 0.0)
+    return ProbabilityLinkage(intercept=fitted.intercept, looks=looks, time=time, number=fitted.number)
 
 
 def _chosen(
     method: Method,
     axes: Mapping[str, tuple[float, ...]],
-    videos: Sequence[StudyVideo],
+    videos: Sequence[CountedVideo],
     share: NDArray[np.float64],
     selected_on: str,
     level: float,
@@ -147,7 +143,7 @@ def _chosen(
     block = slice(best - best % len(values), best - best % len(values) + len(values))
     right = [_right_value(values, row[block], parameters[varied]) for row in errors]
     settings = {name: value for name, value in method.get_params().items() if name not in points.axes}
-    return OperatingPoint(
+    point = OperatingPoint(
         method=method.name,
         parameters={**settings, **parameters},
         cannot_link=True,
@@ -162,6 +158,7 @@ def _chosen(
             "selection_fpr": float(fpr[best]),
         },
     )
+    return point.model_copy(update={"bands": fit_bands(point, videos, axes[varied], level)})
 
 
 def _mean_fpr(counts: Sequence[SweepCounts]) -> NDArray[np.float64]:

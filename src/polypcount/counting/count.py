@@ -66,7 +66,16 @@ def count(
     together = together_rows(evidence, tracked.together())  # int64[m, 2]: tracklets that cannot be one polyp
     known = kept_polyps(evidence, tracked, together) if settings.keep_polyps else None  # KnownPairs | None
     duration = duration_frames(len(recording.part), recording.video.fps)  # frames
-    decision = decide(evidence, together, duration, point, settings.polyp_range, known)  # Decision: groups, doubts
+    decision = decide(  # Decision: groups, doubts
+        evidence,
+        together,
+        duration,
+        point,
+        settings.polyp_range,
+        known,
+        fps=recording.video.fps,
+        tracked=tracked.tracked,
+    )
     clock.lap("group")
     return assemble(
         recording.video,

@@ -146,7 +146,16 @@ class Counter:
         self._left_out += self._ended.drop_short(minimum)
         evidence = self._ended.evidence
         together = together_rows(evidence, list(self._ended.together))
-        decision = decide(evidence, together, duration_frames(frames, settings.fps), self._point, settings.polyp_range)
+        duration = duration_frames(frames, settings.fps)
+        decision = decide(
+            evidence,
+            together,
+            duration,
+            self._point,
+            settings.polyp_range,
+            fps=settings.fps,
+            tracked=self._tracked,
+        )
         width, height = self._size or (None, None)
         parameters = {"min_frames": minimum, "tracker": asdict(settings.tracker) if self._tracked else None}
         remarks = [UNKNOWN_RATE] if settings.fps is None else []

@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped, unused-ignore]
 
-from polypcount.clustering import GroupingInput, OperatingPoint, group_into, run_tasks
+from polypcount.clustering import Band, GroupingInput, OperatingPoint, group_into, run_tasks
 from polypcount.clustering.grouping import renumber
 from polypcount.counting.evidence import Evidence
 from polypcount.counting.known_pairs import KnownPairs
 from polypcount.counting.result import DoubtfulPair
 
 REPETITIONS = 60
+USUAL_FPS = 25.0  # where the frame rate is not known
 _BLOCK = 64  # rows of an n x n table that are worked on at a time
 _SURE = 0.05  # a doubt is shown if its share of repetitions is between this and 1 - this
 PolypRange = tuple[int, int | None]
@@ -33,7 +34,7 @@ class Decision:
         labels: int32[n], groups 0, 1, ... in the order of their first tracklets.
         together: float32[n, n], share of repetitions in which two tracklets are in one group.
         repeated: int32[repetitions], number of groups in each.
-        low: Lower end of the interval; see `interval`.
+        low: Lower end of the interval; see `ends`.
         high: Upper end of the interval.
         certainty: float64[groups]; see `certainty`.
         pairs: Decisions that change the count, most uncertain first.
@@ -57,6 +58,9 @@ def decide(
     point: OperatingPoint,
     polyp_range: PolypRange | None = None,
     known: KnownPairs | None = None,
+    *,
+    fps: float | None = None,
+    tracked: bool = False,
 ) -> Decision:
     """Group the tracklets of one recording.
 
@@ -67,6 +71,8 @@ def decide(
         point: Method, parameters, and how they vary between recordings.
         polyp_range: The fewest and the most polyps there can be.
         known: Pairs that somebody knows to be one polyp, or two.
+        fps: Frames per second; None where it is not known.
+        tracked: Whether our tracker made the tracks.
     """
     if not evidence:
         none, unmet = np.empty(0, np.int32), _unmet(evidence, 0, polyp_range)
@@ -77,7 +83,12 @@ def decide(
     repeated = _repeat(evidence, tracklets, point, polyp_range)
     counts = np.array([len(np.unique(row)) for row in repeated], np.int32)
     share = share_together(repeated)
-    low, high = interval(counts, count, point.level)
+    band = point.band(len(evidence), tracked=tracked)
+    if band is None:
+        low, high = interval(counts, count, point.level)
+    else:
+        seconds = np.array([one.box_count for one in evidence]) / (fps or USUAL_FPS)
+        low, high = within(ends(point, band, tracklets, seconds), count, polyp_range)
     unmet = _unmet(evidence, count, polyp_range)
     return Decision(labels, share, counts, low, high, certainty(labels, repeated), doubtful_pairs(labels, share), unmet)
 
@@ -178,6 +189,35 @@ def _unmet(evidence: Sequence[Evidence], count: int, polyp_range: PolypRange | N
             f"method gives no such grouping; {count} is the nearest."
         )
     return ""
+
+
+def ends(point: OperatingPoint, band: Band, tracklets: GroupingInput, seconds: NDArray[np.float64]) -> tuple[int, int]:
+    """The lower and the upper end of the interval of a recording.
+
+    They are the numbers of groups at the two values of its band. At the lower end, groups count only if they are seen
+    for long enough.
+
+    Args:
+        point: The operating point that the band belongs to.
+        band: The band of the recording.
+        tracklets: The tracklets of the recording.
+        seconds: float64[n], how long each tracklet is seen.
+    """
+    fewest, most = point.labels_at(tracklets, [band.low, band.high])
+    return seen_groups(fewest, seconds, band.seconds), len(np.unique(most))
+
+
+def seen_groups(labels: NDArray[np.int32], seconds: NDArray[np.float64], least: float) -> int:
+    """How many groups are seen for at least so many seconds. seconds: float64[n], of each tracklet."""
+    groups = np.unique(labels, return_inverse=True)[1]
+    return int(np.count_nonzero(np.bincount(groups, seconds) >= least))
+
+
+def within(found: tuple[int, int], count: int, polyp_range: PolypRange | None) -> tuple[int, int]:
+    """The ends of an interval, inside the range that the user gave and widened to hold the count."""
+    fewest, most = polyp_range or (0, None)
+    low, high = (max(end, fewest) if most is None else min(max(end, fewest), most) for end in found)
+    return min(low, count), max(high, count)
 
 
 def interval(counts: NDArray[np.int32], count: int, level: float) -> tuple[int, int]:

@@ -1,0 +1,93 @@
+"""How far a count may be off, learnt from recordings with known polyps."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polypcount.clustering import Band, OperatingPoint
+from polypcount.counting.counted_videos import CountedVideo
+from polypcount.counting.decide import seen_groups
+
+MOST_TRACKLETS = (2, 8, 10**6)  # of the recordings of a band
+FEWEST = 30  # recordings of a band; smaller bands are joined with the next
+SECONDS = (0.0, 1.5, 2.0, 3.0, 4.0, 6.0)  # tried for groups that may be false alarms
+
+
+def fit_bands(
+    point: OperatingPoint, videos: Sequence[CountedVideo], values: Sequence[float], level: float
+) -> tuple[Band, ...]:
+    """The bands of an operating point, by kind of boxes and number of tracklets.
+
+    Each end is set by conformal risk control. A recording is missed at the lower end where that is above the true
+    number, and at the upper end where that is below it. The ends are as near to each other as (misses + 1) / (n + 1)
+    <= (1 - level) / 2 allows on the n recordings of the band, for either end. If a new recording is exchangeable with
+    these, its interval holds the true number with a probability of at least `level`.
+
+    Args:
+        point: The method, its parameters and which of them is varied.
+        videos: Recordings with known polyps.
+        values: The values of the varied parameter to choose from, rising.
+        level: Share of recordings whose true number an interval should hold.
+    """
+    bands: list[Band] = []
+    for tracked in (False, True):
+        of_kind = [video for video in videos if video.tracked == tracked]
+        waiting: list[CountedVideo] = []
+        least = 0
+        for most in MOST_TRACKLETS:
+            waiting += [video for video in of_kind if least < len(video.truth) <= most]
+            least = most
+            rest = sum(len(video.truth) > most for video in of_kind)
+            if waiting and (rest == 0 or (len(waiting) >= FEWEST and rest >= FEWEST)):
+                bands.append(_band(point, waiting, values, level, tracked=tracked, most=most))
+                waiting = []
+    return tuple(bands)
+
+
+def _band(
+    point: OperatingPoint,
+    videos: Sequence[CountedVideo],
+    values: Sequence[float],
+    level: float,
+    *,
+    tracked: bool,
+    most: int,
+) -> Band:
+    labels = [point.labels_at(video.tracklets, values) for video in videos]
+    polyps = np.array([video.polyps for video in videos])
+    most_misses = (1 - level) / 2 * (len(videos) + 1) - 1
+    highs = np.array([[len(np.unique(row)) for row in rows] for rows in labels])
+    high = _narrowest(highs < polyps[:, None], highs.mean(axis=0), most_misses)
+    ends: list[tuple[float, float, float, int]] = []
+    for seconds in SECONDS if tracked else SECONDS[:1]:
+        lows = np.array(
+            [
+                [seen_groups(row, video.seconds, seconds) for row in rows]
+                for rows, video in zip(labels, videos, strict=True)
+            ]
+        )
+        best = _narrowest(lows > polyps[:, None], -lows.mean(axis=0), most_misses)
+        missed = np.count_nonzero(lows[:, best] > polyps)
+        ends.append((max(missed - most_misses, 0), -float(lows[:, best].mean()), seconds, best))
+    _, _, seconds, low = min(ends)
+    return Band(
+        tracked=tracked,
+        tracklets=most,
+        low=float(values[low]),
+        high=float(values[high]),
+        seconds=seconds,
+        procedures=len(videos),
+    )
+
+
+def _narrowest(missed: NDArray[np.bool_], width: NDArray[np.float64], most_misses: float) -> int:
+    """The value with the smallest width among those with few enough misses, or with the fewest misses.
+
+    Args:
+        missed: bool[recordings, values].
+        width: float64[values].
+        most_misses: How many are few enough.
+    """
+    misses = missed.sum(axis=0)
+    return int(np.lexsort((width, np.maximum(misses - most_misses, 0)))[0])
