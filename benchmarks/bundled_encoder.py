@@ -10,7 +10,8 @@ and is judged on the others and on sequences 15 to 29, which are of a hospital t
 Judged by pair AUC (cosine; tracklets of one polyp against tracklets of two, within a procedure, mean over procedures)
 on simulated procedures of held-back stills and of drawn polyps, and on pseudo-procedures of CVC-ClinicDB: 200 draws of
 3 to 5 sequences, each cut into tracklets of up to 8 frames. Intervals: 95 %, bootstrap over procedures, or over
-sequences.
+sequences. Also, without an interval, the AUC over all pairs of single frames of these sequences, and over those of one
+sequence that are far apart against those of two.
 
 Run: .venv/bin/python -m benchmarks.bundled_encoder CVC_CLINICDB KVASIR_SEG POLYPGEN OUT [--seed 0]
          [--set KEY=VALUE ...] [--tune] [--earlier]
@@ -40,9 +41,10 @@ from benchmarks.encoder_data import (
 )
 from benchmarks.procedures import sequence_tracklets
 from numpy.typing import NDArray
+from sklearn.metrics import roc_auc_score
 
 import polypcount as pc
-from polypcount.corpus import Corpus
+from polypcount.corpus import Corpus, Tracklets
 from polypcount.encoder import Encoder, load_encoder, make_bundle
 from polypcount.evaluation import pair_auc_by_video, reidentification_scores
 from polypcount.reproduce.encoders import save_standardised
@@ -52,7 +54,7 @@ from polypcount.tracking import link_tracklets
 from polypcount.training import load_recipe
 
 FRAMES_A_POLYP, EARLIER_FRAMES, DRAWS, JUDGED = 16, 12, 200, 38
-EARLIER_TURNS = 4
+EARLIER_TURNS, FAR = 4, 12
 
 
 @dataclass(frozen=True)
@@ -136,6 +138,19 @@ def real_auc(vectors: NDArray[np.float32], sequence: NDArray[np.int32], draws: S
     return float(np.nanmean(aucs))
 
 
+def frame_aucs(corpus: Corpus, encoder: Encoder, cache: Path) -> tuple[float, float]:
+    """AUC over all pairs of frames, and without those of one sequence that are less than 12 frames apart."""
+    first = np.unique(np.column_stack([corpus.boxes.video, corpus.boxes.frame]), axis=0, return_index=True)[1]
+    label = np.full(len(corpus.boxes), -1, np.int32)
+    label[np.sort(first)] = np.arange(len(first))
+    frames = pc.embed(corpus, Tracklets.gather(corpus.boxes, label), encoder, stride=1, cache=cache)
+    unit = frames.vectors / np.linalg.norm(frames.vectors, axis=1, keepdims=True)
+    left, right = np.triu_indices(len(unit), 1)
+    alike, same = (unit @ unit.T)[left, right], frames.video[left] == frames.video[right]
+    kept = ~same | (np.abs(frames.start_frame[left] - frames.start_frame[right]) >= FAR)
+    return float(roc_auc_score(same, alike)), float(roc_auc_score(same[kept], alike[kept]))
+
+
 def interval(values: Sequence[float]) -> str:
     """Mean over procedures with its 95 % bootstrap interval."""
     rng = np.random.default_rng(0)
@@ -175,6 +190,9 @@ def judge(encoders: dict[str, Encoder], simulated: dict[str, Corpus], real: Corp
     for name in names[:-1]:
         row[f"less {name}"] = spanned(whole[names[-1]] - whole[name], spread[names[-1]] - spread[name])
     table["CVC-ClinicDB"] = row
+    aucs_of_frames = {name: frame_aucs(real, encoder, cache) for name, encoder in encoders.items()}
+    for place, title in enumerate(("CVC-ClinicDB, frames", "CVC-ClinicDB, far frames")):
+        table[title] = {name: f"{aucs_of_frames[name][place]:.3f}" for name in names}
     for title, row in table.items():
         for name, cell in row.items():
             print(f"{title:40} {name:16} {cell}", flush=True)

@@ -1,6 +1,6 @@
 """How well recordings are counted, on simulated procedures and real frames that nothing was chosen on.
 
-Choosing uses 320 simulated procedures (seeds 1700 to 1715) and judging 160 others (seeds 1800 to 1815), with other
+Choosing uses 320 simulated procedures (seeds 1700 to 1715) and judging 192 others (seeds 1900 to 1915), with other
 stills; see procedures.py. The bundled encoder was trained on none of these stills. All procedures are counted with
 `polypcount.count`, with boxes that do not name polyps, and the vectors are kept. `--choose` chooses an operating point
 for each method with `polypcount.counting.calibrate` and writes them beside the bundled encoder. `--judge` groups the
@@ -19,6 +19,12 @@ bootstraps over sequences.
 Run: .venv/bin/python -m benchmarks.count_accuracy CVC_CLINICDB KVASIR_SEG POLYPGEN OUT --choose [--processes 2]
      .venv/bin/python -m benchmarks.count_accuracy CVC_CLINICDB KVASIR_SEG POLYPGEN OUT --judge [--earlier FOLDER]
          [--write]    keeps what was measured beside the operating points
+     .venv/bin/python -m benchmarks.count_accuracy CVC_CLINICDB KVASIR_SEG POLYPGEN OUT --jumps
+         how often tracklets of one polyp are split for a sudden change of appearance, and how often tracklets joined
+         from two polyps are
+     .venv/bin/python -m benchmarks.count_accuracy CVC_CLINICDB KVASIR_SEG POLYPGEN OUT --shift FOLDER
+         how an encoder that was trained without CVC-ClinicDB (bundled_encoder --tune), with points chosen on the
+         simulated procedures, counts pseudo-procedures of sequences 15 to 29: frames of a hospital new to it
 """
 
 import argparse
@@ -27,6 +33,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 from benchmarks.encoder_data import cvc, split_stills
@@ -41,11 +48,12 @@ from polypcount.counting import calibrate, read_operating_points, write_operatin
 from polypcount.counting.calibration import DEFAULT_METHOD
 from polypcount.counting.counted_videos import CountedVideo, counted_videos
 from polypcount.counting.decide import ends, within
-from polypcount.encoder import bundled_folder
+from polypcount.counting.jumps import jumps
+from polypcount.encoder import Encoder, bundled_folder
 from polypcount.evaluation.pairs import sweep_counts
 from polypcount.machine import available_cores
 
-OF_EACH = {CHOOSING: 20, JUDGING: 10}  # procedures of each length and kind
+OF_EACH = {CHOOSING: 20, JUDGING: 12}  # procedures of each length and kind
 ALONE, EARLIER = "no clustering", "earlier encoder and evidence"
 PSEUDO_DRAWS, RESAMPLES = 100, 200
 
@@ -54,6 +62,7 @@ PSEUDO_DRAWS, RESAMPLES = 100, 200
 class Row:
     """One procedure, counted by one method; without an interval, low and high are the count."""
 
+    procedure: int
     polyps: int
     count: int
     fpr: float
@@ -99,7 +108,17 @@ def vectors_of(options: argparse.Namespace, seed: int, encoder: Path | None) -> 
     return [Embeddings.load(path) for path in paths]
 
 
-def judged(video: CountedVideo, point: OperatingPoint | None, kind: str) -> Row:
+def judged_all(sets: Sequence[Embeddings], point: OperatingPoint | None) -> list[Row]:
+    """All procedures of the judging set that have a tracklet, at an operating point."""
+    kinds = ["stills" if number // OF_EACH[JUDGING] % 2 == 0 else "drawn" for number in range(len(sets))]
+    return [
+        judged(video, point, kind, number)
+        for number, (one, kind) in enumerate(zip(sets, kinds, strict=True))
+        for video in counted_videos(one)
+    ]
+
+
+def judged(video: CountedVideo, point: OperatingPoint | None, kind: str, number: int) -> Row:
     """One procedure at an operating point; every tracklet alone without one."""
     labels = np.arange(len(video.truth), dtype=np.int32)
     low = high = len(labels)
@@ -112,6 +131,7 @@ def judged(video: CountedVideo, point: OperatingPoint | None, kind: str) -> Row:
     counts = sweep_counts(np.unique(labels, return_inverse=True)[1].astype(np.int32)[None], video.truth)
     negative = int(counts.false_positive[0] + counts.true_negative[0])
     return Row(
+        procedure=number,
         polyps=video.polyps,
         count=int(counts.groups[0]),
         fpr=int(counts.false_positive[0]) / negative if negative else math.nan,
@@ -149,28 +169,23 @@ def choose(options: argparse.Namespace) -> None:
     write_operating_points(bundled_folder(), points, DEFAULT_METHOD)
 
 
-def earlier_point(options: argparse.Namespace) -> OperatingPoint:
-    """The point of the earlier encoder with the earlier evidence, chosen on the same procedures."""
-    sets = vectors_of(options, CHOOSING, options.earlier)
-    return calibrate(sets, "the same", methods=[DEFAULT_METHOD], number=False)[DEFAULT_METHOD]
+def point_of(options: argparse.Namespace, encoder: Path, *, number: bool) -> OperatingPoint:
+    """The point of another encoder, chosen on the same procedures. number: Whether their number is evidence."""
+    sets = vectors_of(options, CHOOSING, encoder)
+    return calibrate(sets, "the same", methods=[DEFAULT_METHOD], number=number)[DEFAULT_METHOD]
 
 
 def judge(options: argparse.Namespace) -> None:
     """Print the tables of procedures that nothing was chosen on."""
     kept = read_operating_points(bundled_folder())
     sets = vectors_of(options, JUDGING, None)
-    kinds = ["stills" if number // OF_EACH[JUDGING] % 2 == 0 else "drawn" for number in range(len(sets))]
-    videos = [(video, kind) for one, kind in zip(sets, kinds, strict=True) for video in counted_videos(one)]
-    print(f"{len(sets)} procedures, of which {len(videos)} have a tracklet to count")
-    table = {name: [judged(video, point, kind) for video, kind in videos] for name, point in kept.points.items()}
-    table[ALONE] = [judged(video, None, kind) for video, kind in videos]
+    table = {name: judged_all(sets, point) for name, point in kept.points.items()}
+    table[ALONE] = judged_all(sets, None)
+    print(f"{len(sets)} procedures, of which {len(table[ALONE])} have a tracklet to count")
     if options.earlier:
-        point = earlier_point(options)
+        point = point_of(options, options.earlier, number=False)
         print("earlier point", json.dumps(point.model_dump(exclude={"values"})))
-        others = vectors_of(options, JUDGING, options.earlier)
-        table[EARLIER] = [
-            judged(video, point, kind) for one, kind in zip(others, kinds, strict=True) for video in counted_videos(one)
-        ]
+        table[EARLIER] = judged_all(vectors_of(options, JUDGING, options.earlier), point)
         compare(table[kept.default], table[EARLIER], len(sets))
     (options.out / "judged.json").write_text(
         json.dumps({name: [asdict(row) for row in rows] for name, rows in table.items()})
@@ -183,7 +198,7 @@ def judge(options: argparse.Namespace) -> None:
                 part = [row for row in rows if inside(row)]
                 shown = line(part, with_interval=name in (kept.default, EARLIER))
                 print(f"| {cell} ({len(part)}) | {name} | {shown} |")
-    real_frames(options, kept.points[kept.default])
+    real_frames(options, None, kept.points[kept.default], (1, 14))
     if options.write:
         points = {name: with_measured(point, table[name], kept.default) for name, point in kept.points.items()}
         write_operating_points(bundled_folder(), points, kept.default)
@@ -195,9 +210,8 @@ def compare(new: Sequence[Row], earlier: Sequence[Row], procedures: int) -> None
     Procedures without a tracklet have no error by either method.
     """
     less = np.zeros((procedures, 2))
-    if len(new) != len(earlier):
-        raise SystemExit("the two encoders counted different procedures")
-    less[: len(new)] = [(row.error, other.error) for row, other in zip(new, earlier, strict=True)]
+    for column, rows in enumerate((new, earlier)):
+        less[[row.procedure for row in rows], column] = [row.error for row in rows]
     means = less[np.random.default_rng(0).integers(len(less), size=(5000, len(less)))].mean(axis=1)
     share = 1 - means[:, 0] / means[:, 1]
     low, high = np.quantile(share, [0.025, 0.975])
@@ -206,21 +220,26 @@ def compare(new: Sequence[Row], earlier: Sequence[Row], procedures: int) -> None
     print(f"{1 - now / before:.1%} lower [{low:.1%}, {high:.1%}]")
 
 
-def real_frames(options: argparse.Namespace, point: OperatingPoint) -> None:
-    """Print how pseudo-procedures of held-back sequences of CVC-ClinicDB are counted."""
-    corpus = cvc(options.cvc_clinicdb, 1, 14)
-    encoder = pc.load_encoder(threads=1, engine="onnx")
+def real_frames(
+    options: argparse.Namespace, folder: Path | None, point: OperatingPoint, sequences: tuple[int, int]
+) -> None:
+    """Print how pseudo-procedures of sequences of CVC-ClinicDB are counted. folder: Of the encoder."""
+    corpus = cvc(options.cvc_clinicdb, *sequences)
+    encoder = pc.load_encoder(folder, threads=1, engine="onnx")
     vectors = pc.embed(corpus, sequence_tracklets(corpus), encoder, frames=True, cache=options.out / "features")
 
     def counted(sequences: NDArray[np.int64] | None, draws: int, seed: int) -> list[Row]:
         drawn = pseudo_procedures(vectors, draws, seed, sequences)
-        return [judged(video, point, "real") for one in drawn for video in counted_videos(one)]
+        return [judged(video, point, "real", k) for k, one in enumerate(drawn) for video in counted_videos(one)]
 
     rows, rng = counted(None, PSEUDO_DRAWS, 0), np.random.default_rng(0)
     again = [counted(rng.integers(len(corpus.videos), size=len(corpus.videos)), 10, k) for k in range(RESAMPLES)]
     shares = [np.mean([row.holds for row in some]) for some in again]
     low, high = np.quantile(shares, [0.025, 0.975])
-    print(f"| CVC-ClinicDB 1 to 14 ({len(rows)}) | {point.method} | {line(rows, with_interval=True)} |")
+    print(
+        f"| CVC-ClinicDB {sequences[0]} to {sequences[1]} ({len(rows)}) | {point.method} | "
+        f"{line(rows, with_interval=True)} |"
+    )
     print(
         f"coverage there, bootstrap over sequences: {np.mean([row.holds for row in rows]):.3f} [{low:.3f}, {high:.3f}]"
     )
@@ -237,6 +256,38 @@ def with_measured(point: OperatingPoint, rows: Sequence[Row], default: str) -> O
     return point.model_copy(update={"measured": measured})
 
 
+class MeanOfFrames:
+    """In place of an encoder for `jumps`: the vector of a sequence is the mean of those of its frames.
+
+    For the bundled encoder it is, since its last layer is linear.
+    """
+
+    def encode_sequences(self, frames: NDArray[np.float32], mask: NDArray[np.bool_]) -> NDArray[np.float32]:  # noqa: ARG002
+        """float32[n, t, d] -> float32[n, d]."""
+        return np.asarray(frames.mean(axis=1))
+
+
+def jump_rates(options: argparse.Namespace) -> None:
+    """Print how many tracklets are split, on the procedures with perfect boxes that were chosen on."""
+    rng, encoder = np.random.default_rng(0), cast(Encoder, MeanOfFrames())
+    for kind in ("stills", "drawn"):
+        whole, parts, joined = 0, 0, list[bool]()
+        for number, one in enumerate(vectors_of(options, CHOOSING, None)):
+            first = number // OF_EACH[CHOOSING] % 2 == 0
+            if one.provenance.parameters.get("tracker") or first != (kind == "stills") or one.frames is None:
+                continue
+            # Parts of a tracklet that was split end where the next one begins.
+            follows = np.isin(one.start_frame, one.stop_frame)
+            whole, parts = whole + len(one) - int(follows.sum()), parts + int(follows.sum())
+            frames = [one.frames.vectors[one.frames.of_tracklet(row)] for row in range(len(one))]
+            pairs = [(i, j) for i in range(len(one)) for j in range(len(one)) if one.polyp[i] != one.polyp[j]]
+            for chosen in rng.permutation(len(pairs))[:15].tolist():
+                left, right = (frames[row][::2] for row in pairs[chosen])
+                joined.append(bool(jumps(np.concatenate([left, right]), encoder)))
+        print(f"{kind}: {parts} splits in {whole} tracklets of one polyp, ", end="")
+        print(f"{np.mean(joined):.3f} of {len(joined)} joined from two are split")
+
+
 def main() -> None:
     """Parse, choose or judge."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -244,7 +295,9 @@ def main() -> None:
         parser.add_argument(name, type=Path)
     parser.add_argument("--choose", action="store_true")
     parser.add_argument("--judge", action="store_true")
+    parser.add_argument("--jumps", action="store_true")
     parser.add_argument("--earlier", type=Path, help="folder of another encoder, which has operating points")
+    parser.add_argument("--shift", type=Path, help="folder of an encoder without CVC-ClinicDB, with operating points")
     parser.add_argument("--processes", type=int, default=available_cores())
     parser.add_argument("--write", action="store_true", help="keep what was measured beside the bundled encoder")
     options = parser.parse_args()
@@ -253,6 +306,10 @@ def main() -> None:
         choose(options)
     if options.judge:
         judge(options)
+    if options.jumps:
+        jump_rates(options)
+    if options.shift:
+        real_frames(options, options.shift, point_of(options, options.shift, number=True), (15, 29))
 
 
 if __name__ == "__main__":

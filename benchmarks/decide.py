@@ -43,7 +43,7 @@ def recording(n: int) -> tuple[list[Evidence], NDArray[np.int64], float]:
 
 def peer(evidence: Sequence[Evidence], duration: float) -> int:
     """scikit-learn's clustering of each repetition on our probabilities; returns how many groups there were."""
-    probability = PairProbability(*(float(POINT.parameters[name]) for name in ("intercept", "looks", "time")))
+    probability = PairProbability(*(float(POINT.parameters[name]) for name in ("intercept", "looks", "time", "number")))
     start = [one.start_frame for one in evidence]
     groups = 0
     for repetition, threshold in enumerate(POINT.repeated_values(REPETITIONS)):

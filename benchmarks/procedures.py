@@ -26,7 +26,7 @@ from polypcount.simulate.stills import Still
 from polypcount.workers import in_processes
 
 MINUTES = (1 / 3, 0.6, 1.0, 2.0, 4.0, 8.0, 15.0, 40.0)
-CHOOSING, JUDGING = 1700, 1800  # seeds of the first length
+CHOOSING, JUDGING = 1700, 1900  # seeds of the first length
 _LEAST_OVERLAP = 0.3  # IoU at which a box of a detector shows a polyp
 _SEQUENCE_FRAMES, _APART_SECONDS = 8, 10
 

@@ -1,6 +1,6 @@
 """Draw the picture in the README: the report of `polypcount demo --minutes 6` in a browser.
 
-A procedure of a minute, as the demo draws by default, is too short for an interval.
+A procedure of a minute, as the demo draws by default, has too few tracklets to show much.
 
 Needs chromium and the test extra. Run: .venv/bin/python docs/make_pictures.py
 """

@@ -40,8 +40,10 @@ def recordings(count: int, tracklets: range, *, tracked: bool = False, seed: int
         grouping = GroupingInput.of(vectors, np.arange(n), duration=100)
         video = Video(f"v{number}", 3000, 25.0)
         start = np.arange(n, dtype=np.int32)
-        truth = truth.astype(np.int32)
-        made.append(CountedVideo(video, grouping, start, start + 1, truth, known, known, seconds, tracked))
+
+        made.append(
+            CountedVideo(video, grouping, start, start + 1, truth.astype(np.int32), known, known, seconds, tracked)
+        )
     return made
 
 
@@ -63,23 +65,23 @@ def test_misses_are_few_enough_at_both_ends_of_every_band_and_no_narrower_value_
     assert [(band.tracked, band.procedures) for band in bands] == [(False, 60), (False, 60)]
     for videos in (few, many):
         for end in missed(point, videos):
-            assert (end + 1) / 61 <= 0.05
+            assert (end + 1) / 61 <= 0.06
     # The next narrower value of either end has too many misses, or is no narrower.
     counts = np.array([[len(np.unique(row)) for row in POINT.labels_at(v.tracklets, VALUES)] for v in many])
     polyps, wide = np.array([video.polyps for video in many]), bands[1]
     for value in [value for value in VALUES if value < wide.high]:
         column = counts[:, VALUES.index(value)]
-        assert (column < polyps).sum() + 1 > 0.05 * 61 or column.sum() >= counts[:, VALUES.index(wide.high)].sum()
+        assert (column < polyps).sum() + 1 > 0.06 * 61 or column.sum() >= counts[:, VALUES.index(wide.high)].sum()
     for value in [value for value in VALUES if value > wide.low]:
         column = counts[:, VALUES.index(value)]
-        assert (column > polyps).sum() + 1 > 0.05 * 61 or column.sum() <= counts[:, VALUES.index(wide.low)].sum()
+        assert (column > polyps).sum() + 1 > 0.06 * 61 or column.sum() <= counts[:, VALUES.index(wide.low)].sum()
 
 
 def test_coverage_holds_on_other_recordings_of_the_same_kind() -> None:
     bands = fit_bands(POINT, recordings(200, range(2, 12)), VALUES, 0.9)
     point = POINT.model_copy(update={"bands": bands})
     others = recordings(400, range(2, 12), seed=7)
-    assert sum(missed(point, others)) / 400 < 0.13, "0.1 and three standard errors are 0.145"
+    assert sum(missed(point, others)) / 400 < 0.16, "0.12 at most, and two and a half standard errors"
 
 
 def test_small_bands_are_joined_and_an_impossible_limit_has_the_fewest_misses() -> None:
@@ -87,7 +89,7 @@ def test_small_bands_are_joined_and_an_impossible_limit_has_the_fewest_misses() 
     (band,) = fit_bands(POINT, videos, VALUES, 0.9)
     assert band.procedures == 24
     point = POINT.model_copy(update={"bands": (band,)})
-    assert missed(point, videos) == (0, 0), "no number of misses is few enough for 24 recordings"
+    assert missed(point, videos) == (0, 0), "one miss would be 2 / 25, more than 0.06"
 
 
 def test_false_alarms_lower_only_the_lower_end() -> None:

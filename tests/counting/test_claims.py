@@ -42,7 +42,7 @@ def test_a_short_recording_has_no_interval_and_says_so() -> None:
     report = pc.count(recording(), boxes(tracks=True), settings=CountSettings(pictures=False))
     assert report.count == 3
     assert report.interval is None
-    assert "5 to 12 minutes with 1 to 58 tracklets" in report.no_interval
+    assert "20 s to 40 minutes with 1 to 90 tracklets" in report.no_interval
     assert report.no_interval.endswith("This one lasts 8.8 s.")
     counter = pc.Counter(settings=CountSettings(fps=FPS, pictures=False))
     for frame in range(40):
@@ -50,7 +50,7 @@ def test_a_short_recording_has_no_interval_and_says_so() -> None:
     assert "lasts 1.6 s" in counter.finish().no_interval
 
 
-POINT = operating_point(load_encoder())
+POINT = operating_point(load_encoder()).model_copy(update={"scope": Scope(tracklets=(1, 58), seconds=(300.0, 720.0))})
 
 
 @pytest.mark.parametrize(

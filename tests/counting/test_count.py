@@ -407,7 +407,8 @@ def test_a_recording_without_a_rate_is_told_in_frames(tmp_path: Path) -> None:
 def test_two_polyps_at_once_in_a_real_clip_are_two() -> None:
     clip = DATA / "ldpolypvideo-clip"
     report, interval = claimed(clip / "clip.mp4", clip / "boxes.json")
-    assert report.count == interval.low == 2
+    assert report.count == interval.high == 2
+    assert interval.low == 0, "a detector's boxes of two seconds may all be false alarms"
     assert open_recording(clip / "clip.mp4").video.frame_count == 53
 
 

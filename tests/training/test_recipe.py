@@ -34,7 +34,7 @@ def changed(*changes: str, recipe: str = "temporal") -> Recipe:
 
 
 def test_the_package_has_these_recipes() -> None:
-    assert recipe_names() == ["mve", "published", "sfe", "small", "supervised", "temporal", "tpc"]
+    assert recipe_names() == ["bundled", "mve", "published", "sfe", "small", "supervised", "temporal", "tpc"]
     assert load_recipe() == load_recipe("temporal")
 
 

@@ -6,8 +6,8 @@ from numpy.typing import NDArray
 from polypcount.encoder import Encoder
 
 WINDOW = 4  # looked-at frames on either side: one alone may be blurred or covered
-# A polyp behind a fold changes its appearance too, so only clear cases are split. Of 1,149 simulated tracklets of one
-# polyp, 2 are split. Of tracklets joined from two polyps, 36 % are split if the polyps come from stills, and 9 % if
+# A polyp behind a fold changes its appearance too, so only clear cases are split. Of 1,506 simulated tracklets of one
+# polyp, 7 are split. Of tracklets joined from two polyps, 60 % are split if the polyps come from stills, and 20 % if
 # they are drawn, since drawn polyps are more similar (benchmarks/count_accuracy.py --jumps).
 SPLIT_BELOW = 0.5
 
