@@ -47,7 +47,7 @@ from polypcount.corpus import Embeddings
 from polypcount.counting import calibrate, read_operating_points, write_operating_points
 from polypcount.counting.calibration import DEFAULT_METHOD
 from polypcount.counting.counted_videos import CountedVideo, counted_videos
-from polypcount.counting.decide import ends, within
+from polypcount.counting.decide import REPETITIONS, ends, within
 from polypcount.counting.jumps import jumps
 from polypcount.encoder import Encoder, bundled_folder
 from polypcount.evaluation.pairs import sweep_counts
@@ -182,6 +182,7 @@ def judge(options: argparse.Namespace) -> None:
     table = {name: judged_all(sets, point) for name, point in kept.points.items()}
     table[ALONE] = judged_all(sets, None)
     print(f"{len(sets)} procedures, of which {len(table[ALONE])} have a tracklet to count")
+    print(f"median of repeated counts differs in {medians_that_differ(sets, kept.points[kept.default])} of them")
     if options.earlier:
         point = point_of(options, options.earlier, number=False)
         print("earlier point", json.dumps(point.model_dump(exclude={"values"})))
@@ -202,6 +203,16 @@ def judge(options: argparse.Namespace) -> None:
     if options.write:
         points = {name: with_measured(point, table[name], kept.default) for name, point in kept.points.items()}
         write_operating_points(bundled_folder(), points, kept.default)
+
+
+def medians_that_differ(sets: Sequence[Embeddings], point: OperatingPoint) -> int:
+    """In how many procedures the median count over the thresholds of the repetitions is not that of the grouping."""
+    differ = 0
+    for video in (video for one in sets for video in counted_videos(one)):
+        values = [float(point.parameters[point.varied]), *point.repeated_values(REPETITIONS)]
+        count, *repeated = (len(np.unique(row)) for row in point.labels_at(video.tracklets, values))
+        differ += count != int(np.median(repeated))
+    return differ
 
 
 def compare(new: Sequence[Row], earlier: Sequence[Row], procedures: int) -> None:
