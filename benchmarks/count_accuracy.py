@@ -6,8 +6,8 @@ stills; see procedures.py. The bundled encoder was trained on none of these stil
 for each method with `polypcount.counting.calibrate` and writes them beside the bundled encoder. `--judge` groups the
 vectors of the other procedures at these points. It prints the share of exact counts, the mean absolute error, FR, FPR,
 and for the default method how often the interval holds the true number and how wide it is: by kind and length, for
-each method at its own point, and without clustering. The true number is that of the polyps that own a counted
-tracklet.
+each method at its own point, and without clustering. The true number is that of the polyps that own a tracklet which is
+long enough, before any tracklet is split: the same for all encoders and methods.
 
 `--earlier FOLDER` compares with another encoder (such as that of an earlier version), whose evidence is cosine and time
 only, chosen on the same procedures. The difference of the mean absolute errors has a 95 % interval from a bootstrap
@@ -19,6 +19,9 @@ bootstraps over sequences.
 Run: .venv/bin/python -m benchmarks.count_accuracy CVC_CLINICDB KVASIR_SEG POLYPGEN OUT --choose [--processes 2]
      .venv/bin/python -m benchmarks.count_accuracy CVC_CLINICDB KVASIR_SEG POLYPGEN OUT --judge [--earlier FOLDER]
          [--write]    keeps what was measured beside the operating points
+     .venv/bin/python -m benchmarks.count_accuracy CVC_CLINICDB KVASIR_SEG POLYPGEN OUT --ends
+         how often intervals hold and how wide they are if either end may miss 5, 6 or 6.5 % of the procedures, by
+         cross-validation over those that were chosen on
      .venv/bin/python -m benchmarks.count_accuracy CVC_CLINICDB KVASIR_SEG POLYPGEN OUT --jumps
          how often tracklets of one polyp are split for a sudden change of appearance, and how often tracklets joined
          from two polyps are
@@ -31,13 +34,23 @@ import argparse
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import cast
 
 import numpy as np
 from benchmarks.encoder_data import cvc, split_stills
-from benchmarks.procedures import CHOOSING, JUDGING, MINUTES, collect, pseudo_procedures, sequence_tracklets, simulated
+from benchmarks.procedures import (
+    CHOOSING,
+    JUDGING,
+    MINUTES,
+    Procedure,
+    collect,
+    polyps_to_count,
+    pseudo_procedures,
+    sequence_tracklets,
+    simulated,
+)
 from numpy.typing import NDArray
 from scipy.stats import binomtest
 
@@ -45,7 +58,8 @@ import polypcount as pc
 from polypcount.clustering import OperatingPoint
 from polypcount.corpus import Embeddings
 from polypcount.counting import calibrate, read_operating_points, write_operating_points
-from polypcount.counting.calibration import DEFAULT_METHOD
+from polypcount.counting.bands import fit_bands
+from polypcount.counting.calibration import DEFAULT_METHOD, GRIDS
 from polypcount.counting.counted_videos import CountedVideo, counted_videos
 from polypcount.counting.decide import REPETITIONS, ends, within
 from polypcount.counting.jumps import jumps
@@ -101,21 +115,40 @@ def vectors_of(options: argparse.Namespace, seed: int, encoder: Path | None) -> 
     folder, count = options.out / f"{name}-{seed}", OF_EACH[seed] * 2 * len(MINUTES)
     paths = [folder / f"{number:04d}.parquet" for number in range(count)]
     if not all(path.exists() for path in paths):
-        stills = split_stills([options.kvasir_seg, options.polypgen])
-        part = stills.choosing if seed == CHOOSING else stills.judging
-        procedures = simulated(options.out / f"scenes-{seed}", part, seed, OF_EACH[seed])
-        collect(procedures, encoder, paths, options.processes)
+        collect(procedures_of(options, seed), encoder, paths, options.processes)
     return [Embeddings.load(path) for path in paths]
 
 
-def judged_all(sets: Sequence[Embeddings], point: OperatingPoint | None) -> list[Row]:
+def procedures_of(options: argparse.Namespace, seed: int) -> list[Procedure]:
+    """The procedures of a set, as scenes that are drawn when read."""
+    stills = split_stills([options.kvasir_seg, options.polypgen])
+    part = stills.choosing if seed == CHOOSING else stills.judging
+    return simulated(options.out / f"scenes-{seed}", part, seed, OF_EACH[seed])
+
+
+def true_numbers(options: argparse.Namespace, seed: int) -> list[int | None]:
+    """What should be counted in each procedure of a set, see `polyps_to_count`; kept in a file."""
+    path = options.out / f"truth-{seed}.json"
+    if not path.exists():
+        path.write_text(json.dumps([polyps_to_count(one) for one in procedures_of(options, seed)]))
+    numbers: list[int | None] = json.loads(path.read_text())
+    return numbers
+
+
+def judged_all(sets: Sequence[Embeddings], numbers: Sequence[int | None], point: OperatingPoint | None) -> list[Row]:
     """All procedures of the judging set that have a tracklet, at an operating point."""
-    kinds = ["stills" if number // OF_EACH[JUDGING] % 2 == 0 else "drawn" for number in range(len(sets))]
-    return [
-        judged(video, point, kind, number)
-        for number, (one, kind) in enumerate(zip(sets, kinds, strict=True))
-        for video in counted_videos(one)
-    ]
+    rows = []
+    for number, (one, polyps) in enumerate(zip(sets, numbers, strict=True)):
+        if polyps is None:
+            continue
+        kind = "stills" if number // OF_EACH[JUDGING] % 2 == 0 else "drawn"
+        video, tracked = one.videos[0], bool(one.provenance.parameters.get("tracker"))
+        minutes = video.frame_count / (video.fps or 25) / 60
+        # Without a tracklet, because splitting left only short ones: nothing is counted.
+        nothing = Row(number, polyps, 0, math.nan, 0, 0, tracked, minutes, kind)
+        counted = [judged(video, point, kind, number) for video in counted_videos(one)] or [nothing]
+        rows += [replace(row, polyps=polyps) for row in counted]
+    return rows
 
 
 def judged(video: CountedVideo, point: OperatingPoint | None, kind: str, number: int) -> Row:
@@ -179,14 +212,15 @@ def judge(options: argparse.Namespace) -> None:
     """Print the tables of procedures that nothing was chosen on."""
     kept = read_operating_points(bundled_folder())
     sets = vectors_of(options, JUDGING, None)
-    table = {name: judged_all(sets, point) for name, point in kept.points.items()}
-    table[ALONE] = judged_all(sets, None)
+    numbers = true_numbers(options, JUDGING)
+    table = {name: judged_all(sets, numbers, point) for name, point in kept.points.items()}
+    table[ALONE] = judged_all(sets, numbers, None)
     print(f"{len(sets)} procedures, of which {len(table[ALONE])} have a tracklet to count")
     print(f"median of repeated counts differs in {medians_that_differ(sets, kept.points[kept.default])} of them")
     if options.earlier:
         point = point_of(options, options.earlier, number=False)
         print("earlier point", json.dumps(point.model_dump(exclude={"values"})))
-        table[EARLIER] = judged_all(vectors_of(options, JUDGING, options.earlier), point)
+        table[EARLIER] = judged_all(vectors_of(options, JUDGING, options.earlier), numbers, point)
         compare(table[kept.default], table[EARLIER], len(sets))
     (options.out / "judged.json").write_text(
         json.dumps({name: [asdict(row) for row in rows] for name, rows in table.items()})
@@ -195,7 +229,7 @@ def judge(options: argparse.Namespace) -> None:
     print("|---|---|---:|---:|---:|---:|---:|---:|")
     for cell, inside in CELLS.items():
         for name, rows in table.items():
-            if cell == "all" or name in (kept.default, EARLIER):
+            if cell == "all" or name in (kept.default, EARLIER, "threshold", "temporal-ap", ALONE):
                 part = [row for row in rows if inside(row)]
                 shown = line(part, with_interval=name in (kept.default, EARLIER))
                 print(f"| {cell} ({len(part)}) | {name} | {shown} |")
@@ -218,7 +252,7 @@ def medians_that_differ(sets: Sequence[Embeddings], point: OperatingPoint) -> in
 def compare(new: Sequence[Row], earlier: Sequence[Row], procedures: int) -> None:
     """Print by how much the error is lower than that of the earlier method, with a paired bootstrap interval.
 
-    Procedures without a tracklet have no error by either method.
+    Procedures without a tracklet that is long enough have no error by either method.
     """
     less = np.zeros((procedures, 2))
     for column, rows in enumerate((new, earlier)):
@@ -267,6 +301,23 @@ def with_measured(point: OperatingPoint, rows: Sequence[Row], default: str) -> O
     return point.model_copy(update={"measured": measured})
 
 
+def end_shares(options: argparse.Namespace) -> None:
+    """Print coverage and width by cross-validation, four times in five folds, for several shares of misses."""
+    videos = [video for one in vectors_of(options, CHOOSING, None) for video in counted_videos(one)]
+    point = read_operating_points(bundled_folder()).points[DEFAULT_METHOD]
+    folds = [np.random.default_rng(seed).permutation(len(videos)) % 5 for seed in range(4)]
+    for share in (0.5, 0.6, 0.65):
+        rows = list[Row]()
+        for fold, number in ((fold, number) for fold in folds for number in range(5)):
+            others = [video for video, own in zip(videos, fold, strict=True) if own != number]
+            bands = fit_bands(point, others, GRIDS[DEFAULT_METHOD][point.varied], point.level, share)
+            fitted = point.model_copy(update={"bands": bands})
+            mine = [video for video, own in zip(videos, fold, strict=True) if own == number]
+            rows += [judged(video, fitted, "", 0) for video in mine]
+        holds, width = np.mean([row.holds for row in rows]), np.mean([row.high - row.low for row in rows])
+        print(f"either end may miss {share * (1 - point.level):.3f}: holds {holds:.3f}, width {width:.2f}", flush=True)
+
+
 class MeanOfFrames:
     """In place of an encoder for `jumps`: the vector of a sequence is the mean of those of its frames.
 
@@ -306,6 +357,7 @@ def main() -> None:
         parser.add_argument(name, type=Path)
     parser.add_argument("--choose", action="store_true")
     parser.add_argument("--judge", action="store_true")
+    parser.add_argument("--ends", action="store_true")
     parser.add_argument("--jumps", action="store_true")
     parser.add_argument("--earlier", type=Path, help="folder of another encoder, which has operating points")
     parser.add_argument("--shift", type=Path, help="folder of an encoder without CVC-ClinicDB, with operating points")
@@ -317,6 +369,8 @@ def main() -> None:
         choose(options)
     if options.judge:
         judge(options)
+    if options.ends:
+        end_shares(options)
     if options.jumps:
         jump_rates(options)
     if options.shift:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 import polypcount as pc
 from polypcount.corpus import Boxes, Corpus, Embeddings, FrameVectors, Polyp, Tracklets, Video
 from polypcount.counting import CountReport, CountSettings
+from polypcount.counting.tracklets import track
 from polypcount.encoder import Encoder
 from polypcount.machine import available_cores
 from polypcount.simulate import TimelineSettings, as_detected, simulate_scenes
@@ -66,11 +67,8 @@ def simulated(folder: Path, stills: Sequence[Still], seed: int, of_each: int) ->
 
 def counted(procedure: Procedure, encoder: Encoder) -> CountReport:
     """Count a procedure as a user would, with boxes that do not name polyps."""
-    video, boxes = procedure.truth.videos[0], procedure.detected
-    if boxes is None:
-        true = procedure.truth.boxes
-        boxes = Boxes(true.video, true.frame, true.xyxy, true.score, track=true.polyp)
-    return pc.count(str(video.source), boxes, encoder=encoder, settings=CountSettings(pictures=False))
+    source, boxes = str(procedure.truth.videos[0].source), unnamed_boxes(procedure)
+    return pc.count(source, boxes, encoder=encoder, settings=CountSettings(pictures=False))
 
 
 def with_truth(report: CountReport, procedure: Procedure) -> Embeddings:
@@ -80,14 +78,36 @@ def with_truth(report: CountReport, procedure: Procedure) -> Embeddings:
     assert report.boxes is not None
     assert report.tracklet is not None
     shown = shown_polyps(report.boxes, procedure.truth.boxes)
-    polyp = np.full(len(vectors), -1, np.int32)
-    for row in range(len(vectors)):
-        of_row = shown[report.tracklet == row]
-        votes = np.bincount(of_row[of_row >= 0], minlength=1)
-        if votes.max() * 2 > len(of_row):
-            polyp[row] = int(votes.argmax())
+    polyp = np.array([_owner(shown[report.tracklet == row]) for row in range(len(vectors))], np.int32)
     polyps = tuple(replace(one, video=video.id) for one in procedure.truth.polyps)
     return replace(vectors, videos=(replace(video, source=None),), polyps=polyps, polyp=polyp)
+
+
+def polyps_to_count(procedure: Procedure) -> int | None:
+    """How many polyps own a tracklet that is long enough; None where there is no such tracklet.
+
+    It is asked before tracklets are split by their appearance. So it is the same for every encoder, and a polyp that is
+    lost by splitting counts as an error.
+    """
+    truth, boxes = procedure.truth.boxes, unnamed_boxes(procedure)
+    tracked = track(boxes, procedure.truth.videos[0], CountSettings())
+    shown = shown_polyps(tracked.boxes, truth)
+    owners = {_owner(shown[tracked.tracklets.rows(row)]) for row in tracked.counted.tolist()}
+    return len(owners - {-1}) if len(tracked.counted) else None
+
+
+def unnamed_boxes(procedure: Procedure) -> Boxes:
+    """What counting is given: the boxes of a detector, or the true ones with their tracks but without polyps."""
+    true = procedure.truth.boxes
+    if procedure.detected is not None:
+        return procedure.detected
+    return Boxes(true.video, true.frame, true.xyxy, true.score, track=true.polyp)
+
+
+def _owner(shown: NDArray[np.int32]) -> int:
+    """The polyp that more than half of the boxes of a tracklet show; -1 for none."""
+    votes = np.bincount(shown[shown >= 0], minlength=1)
+    return int(votes.argmax()) if votes.max() * 2 > len(shown) else -1
 
 
 def shown_polyps(boxes: Boxes, truth: Boxes) -> NDArray[np.int32]:

@@ -97,6 +97,15 @@ def test_false_alarms_lower_only_the_lower_end() -> None:
     (band,) = fit_bands(POINT, videos, VALUES, 0.9)
     assert band.tracked
     assert band.seconds in SECONDS[1:], "alarms last for 1.2 seconds"
+    assert band.low <= 0.7 <= band.high, "the point's own value lies between"
+    without = band.model_copy(update={"seconds": 0.0})
+    for video in videos:
+        low, high = ends(POINT, band, video.tracklets, video.seconds)
+        all_groups, same_high = ends(POINT, without, video.tracklets, video.seconds)
+        assert (low <= all_groups, high) == (True, same_high)
+    assert any(
+        ends(POINT, band, v.tracklets, v.seconds) != ends(POINT, without, v.tracklets, v.seconds) for v in videos
+    )
     assert seen_groups(np.array([0, 0, 5], np.int32), np.array([1.0, 1.0, 1.5]), 2.0) == 1
     assert seen_groups(np.array([], np.int32), np.array([]), 2.0) == 0
 

@@ -86,9 +86,8 @@ def interval_meaning(point: OperatingPoint, polyp_range: PolypRange | None = Non
     words = f"Should hold the true number in {100 * point.level:.0f} % of comparable procedures. "
     if point.bands:
         words += (
-            "Its ends are the counts at a loose and at a strict setting, between which the true number lay for that "
-            f"share of procedures with known polyps ({point.selected_on}), with as many tracklets and the same kind of "
-            "boxes. "
+            "Its ends are the counts at a loose and at a strict setting, found on procedures with known polyps "
+            f"({point.selected_on}), with as many tracklets and the same kind of boxes. "
         )
     else:
         words += (
