@@ -8,14 +8,12 @@ and together 15 % of the frames. Packets repeat after 150 seconds, so that littl
 
 Counting is `polypcount.count` with pictures and the bundled encoder, without the search for a border to mask, then
 writing the report; once with that search. The peer is the same without it, but decodes every frame up to the last that
-is wanted, with PyAV. With a detector every frame is needed: there, the peers
-are bare decoding, and the same count without the thread that decodes ahead. The detector is a stand-in that finds
-bright pixels, at an input of 640 pixels, and gives one box a frame; a real one takes longer.
+is wanted, with PyAV. With `--detector`, the boxes are not given, and every frame is needed; see `count_detector.py`.
 
 Each run is a process of its own, on 2 cores. Wall seconds go from the start of the process to its end, and grow with
 whatever else the machine does; processor seconds are those of all its threads.
 
-Run: .venv/bin/python benchmarks/count.py OUT [--rounds 3]
+Run: .venv/bin/python benchmarks/count.py OUT [--rounds 3] [--detector bundled [--seconds 600]]
 """
 
 import argparse
@@ -35,22 +33,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmarks import count_detector
+
 import polypcount as pc
 from polypcount.corpus import Boxes, Corpus, Video
 from polypcount.counting import CountReport
 from polypcount.encoder import Encoder
-from polypcount.video import FrameSource, open_source
+from polypcount.video import FrameSource
 from polypcount.video.frames import Image
 
 WIDTH, HEIGHT, FPS, CORES = 1280, 1080, 30, 2
 POLYPS, CLIP, STRETCH = 10, 30, 450  # frames drawn of each polyp, and shown of it in a row
 PART = POLYPS * STRETCH  # frames that are encoded
 FRAMES = 4 * PART
-QUALITY = 19  # some 7 megabits a second
+QUALITY = 22  # `main` prints the megabits a second
 SHAKE, GRAIN = 16, 64  # pixels that the camera and the noise move by, to each side and at most
 VISIBLE, SEED = 0.15, 1
 MOST_RATIO, MOST_MB, MOST_GROWTH = 0.15, 1500, 1.10
-DETECTOR_FRAMES, DETECTOR_SIZE = 60 * FPS, 640
 UNMASKED = pc.CountSettings(mask_border=False)
 MADE = {"10 minutes": 4, "20 minutes": 8}  # recordings, and how often each has the encoded part
 
@@ -111,9 +112,10 @@ def boxes_of(chosen: list[Clip], parts: int) -> Boxes:
     ]
     seen = [shown(frame) for frame, _ in rows]
     xyxy = np.array([chosen[polyp][2][place] - np.tile(corner, 2) for polyp, place, corner in seen])
-    frame, track = np.array(rows).T
     inside = np.clip(xyxy, 0, [WIDTH, HEIGHT, WIDTH, HEIGHT])
-    return Boxes(np.zeros(len(rows), np.int32), frame, inside, track=track)
+    seen_at_all = (inside[:, 2:] - inside[:, :2] >= 1).all(axis=1)  # the camera may have moved away from the polyp
+    frame, track = np.array(rows)[seen_at_all].T
+    return Boxes(np.zeros(len(frame), np.int32), frame, inside[seen_at_all], track=track)
 
 
 def repeat(part: Path, times: int, place: Path) -> None:
@@ -180,14 +182,6 @@ class EveryFrame:
                     return
 
 
-class FirstFrames:
-    """A recording as if it ended early."""
-
-    def __init__(self, source: FrameSource, frame_count: int) -> None:
-        self.frame_count, self.width, self.height = frame_count, source.width, source.height
-        self.fps, self.frames = source.fps, source.frames
-
-
 def count_decoded() -> list[int]:
     """Let decoded frames be counted from now on; a list with how many there were."""
     video_file: Any = import_module("polypcount.video.video_file")
@@ -250,52 +244,21 @@ def one_count(way: Callable[[Path, Path, Encoder], CountReport], out: Path, name
     }
 
 
-def one_detection(way: str, out: Path) -> dict[str, Any]:
-    """The first minute: decoded and nothing else, or counted with a detector; seconds of that alone.
-
-    waited: wall seconds in which the count had no frame to look at.
-    """
-    detecting: Any = import_module("polypcount.detection.detector")
-    recording = out / "10 minutes.mp4"
-    open_as(lambda source: FirstFrames(source, DETECTOR_FRAMES))
-    encoder, detector = pc.load_encoder(), pc.load_detector(out / "detector.onnx")
-    ahead, waited = detecting.ahead, [0.0]
-
-    def timed(frames: Iterable[Any]) -> Iterator[Any]:
-        given = iter(frames if way == "in turn" else ahead(frames))
-        while True:
-            asked = time.perf_counter()
-            item = next(given, None)
-            waited[0] += time.perf_counter() - asked
-            if item is None:
-                return
-            yield item
-
-    detecting.ahead = timed
-    spent, begun = time.process_time(), time.perf_counter()
-    if way == "decode":
-        for _ in ahead(open_source(recording).frames(np.arange(DETECTOR_FRAMES))):
-            pass
-    else:
-        pc.count(recording, encoder=encoder, detector=detector)
-    wall, processor = time.perf_counter() - begun, time.process_time() - spent
-    return {"wall": wall, "processor": processor, "waited": waited[0]}
-
-
-def run(way: str, out: Path, name: str = "10 minutes") -> dict[str, Any]:
-    """One run in a process of its own, with its seconds and its peak memory."""
+def run(way: str, out: Path, name: str = "10 minutes", *more: str) -> dict[str, Any]:
+    """One run in a process of its own, with its seconds and its peak memory. more: See `count_detector.one_run`."""
     before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    command = [sys.executable, __file__, str(out), "--one", way, name]
+    command = [sys.executable, __file__, str(out), "--one", way, name, *more]
     found: dict[str, Any] = json.loads(subprocess.check_output(command, text=True).splitlines()[-1])
     wall, after = time.perf_counter() - begun, resource.getrusage(resource.RUSAGE_CHILDREN)
     processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return {"wall": wall, "processor": processor, **found}
+    return {**found, "wall": wall, "processor": processor}
 
 
-def one(out: Path, way: str, name: str) -> dict[str, Any]:
+def one(out: Path, way: str, name: str, *more: str) -> dict[str, Any]:
     """What `run` runs."""
-    ways = {"needed": needed, "every": every, "masked": masked}
-    found = one_count(ways[way], out, name) if way in ways else one_detection(way, out)
+    if more:
+        return count_detector.one_run(way, out, name, more[0], int(more[1]))
+    found = one_count({"needed": needed, "every": every, "masked": masked}[way], out, name)
     # Not ru_maxrss: a process inherits that of the one that started it.
     status = Path("/proc/self/status").read_text().splitlines()
     peak = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
@@ -347,38 +310,14 @@ def compare_memory(out: Path, ten: float) -> None:
     print(f"below {MOST_MB:,} MB, at most {MOST_GROWTH - 1:.0%} more wanted: {'met' if met else 'NOT met'}", flush=True)
 
 
-def compare_detection(out: Path, rounds: int) -> None:
-    """Bare decoding, counting with a detector, and the same without decoding ahead, in turn."""
-    sys.path.insert(0, str(Path(__file__).parents[1]))
-    from tests.detection.onnx_detectors import finder
-
-    finder(out / "detector.onnx", "yolo-classes", (DETECTOR_SIZE, DETECTOR_SIZE))
-    found: dict[str, list[dict[str, Any]]] = {"decode": [], "ahead": [], "in turn": []}
-    for _ in range(rounds):
-        for way, runs in found.items():
-            runs.append(run(way, out))
-        last = {way: runs[-1] for way, runs in found.items()}
-        parts = (f"{way}: wall {one['wall']:.1f} s, processor {one['processor']:.1f} s" for way, one in last.items())
-        print("; ".join(parts), flush=True)
-    print(f"with a detector, {DETECTOR_FRAMES:,} frames:")
-    for way, runs in found.items():
-        rate = spread([DETECTOR_FRAMES / each["wall"] for each in runs], 0)
-        cost = spread([1000 * each["processor"] / DETECTOR_FRAMES for each in runs], 1)
-        print(f"  {way}: {rate} frames a wall second, {cost} processor milliseconds a frame")
-    for way in ("ahead", "in turn"):
-        share = [each["waited"] / each["wall"] for each in found[way]]
-        print(f"  {way}: waiting for frames {spread(share, 2)} of the wall time")
-    for way in ("decode", "in turn"):
-        ratio = [a["wall"] / b["wall"] for a, b in zip(found["ahead"], found[way], strict=True)]
-        print(f"  wall seconds of 'ahead' over those of '{way}': {spread(ratio, 2)}")
-
-
 def main() -> None:
     """Make what is missing, then measure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--detector", help="compare counting with this detector instead: bundled, or an ONNX file")
+    parser.add_argument("--seconds", type=int, default=600, help="how much of the recording is used with a detector")
+    parser.add_argument("--one", nargs="+", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one:
         print(json.dumps(one(given.out, *given.one)))
@@ -389,8 +328,10 @@ def main() -> None:
     make(given.out)
     size = (given.out / "10 minutes.mp4").stat().st_size
     print(f"{WIDTH} x {HEIGHT}, {FPS} frames a second, {8e-6 * size * FPS / FRAMES:.1f} megabits a second", flush=True)
-    compare_memory(given.out, compare_counts(given.out, given.rounds))
-    compare_detection(given.out, given.rounds)
+    if given.detector:
+        count_detector.compare_with_detector(given.out, given.detector, given.rounds, given.seconds, run, spread)
+    else:
+        compare_memory(given.out, compare_counts(given.out, given.rounds))
 
 
 if __name__ == "__main__":

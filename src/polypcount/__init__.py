@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from polypcount.clustering import OperatingPoint
     from polypcount.corpus import Boxes, Corpus, Embeddings, FrameVectors, Polyp, Tracklets, Video, check, concatenate
     from polypcount.counting import Counter, CountReport, CountSettings, calibrate, count
-    from polypcount.detection import DetectorSettings, load_detector
+    from polypcount.detection import DetectorSettings, evaluate_detections, load_detector, train_detector
     from polypcount.encoder import embed, load_encoder
     from polypcount.errors import PolypcountError
     from polypcount.evaluation import leave_one_out
@@ -37,7 +37,7 @@ _HOMES = {
         "concatenate",
     ],
     "polypcount.counting": ["CountReport", "CountSettings", "Counter", "calibrate", "count"],
-    "polypcount.detection": ["DetectorSettings", "load_detector"],
+    "polypcount.detection": ["DetectorSettings", "evaluate_detections", "load_detector", "train_detector"],
     "polypcount.encoder": ["embed", "load_encoder"],
     "polypcount.errors": ["PolypcountError"],
     "polypcount.evaluation": ["leave_one_out"],
@@ -71,6 +71,7 @@ __all__ = [
     "concatenate",
     "count",
     "embed",
+    "evaluate_detections",
     "fragments",
     "leave_one_out",
     "link_tracklets",
@@ -83,6 +84,7 @@ __all__ = [
     "simulate_scenes",
     "simulate_timelines",
     "train",
+    "train_detector",
     "write_boxes",
 ]
 

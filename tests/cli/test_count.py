@@ -5,16 +5,14 @@ import json
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from polypcount.corpus import Boxes, Corpus, Video
 from polypcount.importers import write_boxes
 from polypcount.video import open_source
-from polypcount.video.write import write_video
 from tests.conftest import Run
+from tests.counting.bright import BY_LOOKS, bright, finder_folder
 from tests.counting.recordings import FPS, FRAMES, HEIGHT, WIDTH, boxes, recording
-from tests.detection.onnx_detectors import finder
 
 
 @pytest.fixture
@@ -94,20 +92,44 @@ def test_pseudonyms_take_the_place_of_names(case: tuple[Path, Path], tmp_path: P
 
 
 def test_a_detector_finds_the_boxes(tmp_path: Path, polypcount: Run) -> None:
-    frames = np.full((90, 96, 128, 3), 40, np.uint8)
-    frames[10:60, 20:60, 30:80] = 250
-    write_video(tmp_path / "bright.mp4", frames, 25.0, quality=5)
-    model = finder(tmp_path / "detector.onnx", "yolo-classes", (128, 96))
-    done = polypcount(
-        "count", tmp_path / "bright.mp4", "--detector", model, "--out", tmp_path / "out", "--export", "mot"
-    )
+    rule = json.dumps(BY_LOOKS)
+    asked = ("--detector", finder_folder(false_alarms=rule), "--out", tmp_path / "out", "--export", "mot", "--video")
+    done = polypcount("count", bright(), *asked)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("1 polyp (no interval)")
+    first, second, *rest = done.stdout.splitlines()
+    assert first == "1 polyp (no interval) in 2 tracklets of bright"
+    assert second.startswith("  The boxes were found by the detector detector.onnx. It may have missed")
+    assert any("1 tracklet is perhaps no polyp" in line for line in rest)
     found = json.loads((tmp_path / "out" / "count.json").read_text())
-    assert [(one["start_frame"], one["stop_frame"]) for one in found["tracklets"]] == [(10, 60)]
-    no_detector = polypcount("count", tmp_path / "bright.mp4", "--detector", tmp_path / "bright.mp4")
-    assert no_detector.returncode == 2
-    assert len(no_detector.stderr.splitlines()) == 1
+    assert [(one["start_frame"], one["stop_frame"]) for one in found["tracklets"]] == [(10, 61), (90, 129)]
+    assert [one["start_frame"] for one in found["perhaps_no_polyp"]] == [150]
+    assert found["detector"]["looks"] == 100
+    lower = polypcount("count", bright(), *asked[:2], "--confidence", 0.95, "--out", tmp_path / "none")
+    assert lower.returncode == 0
+    assert "100 looks in 0:08 of recording, no box that begins a track" in lower.stdout
+    assert "--confidence" in lower.stdout
+    assert (tmp_path / "none" / "report.html").exists()
+    for wrong, told in (("nonsense", "nonsense does not exist; give bundled, an ONNX file"), (bright(), "bright.mp4")):
+        no_detector = polypcount("count", bright(), "--detector", wrong)
+        assert (no_detector.returncode, len(no_detector.stderr.splitlines())) == (2, 1)
+        assert told in no_detector.stderr
+
+
+def test_without_boxes_the_bundled_detector_is_taken_and_said(tmp_path: Path, polypcount: Run) -> None:
+    with_boxes, table = case_in(tmp_path, "one", boxes(tracks=True))
+    shutil.move(table, tmp_path / "one.csv")
+    shutil.copy(bright(), tmp_path / "two.mp4")
+    done = polypcount("count", with_boxes, tmp_path / "two.mp4", "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert "one.csv, beside the recording" in done.stdout
+    assert done.stdout.count("found by the bundled detector, a research model") == 1
+    own, bundled = (json.loads((tmp_path / "out" / name / "count.json").read_text()) for name in ("one", "two"))
+    assert own["detector"] is None
+    assert (bundled["detector"]["name"], bundled["detector"]["bundled"]) == ("bundled", True)
+    assert "bundled detector" in (tmp_path / "out" / "two" / "report.html").read_text()
+    missing = polypcount("count", tmp_path / "two.mp4", "--boxes-dir", tmp_path / "boxes", "-o", tmp_path / "missing")
+    assert missing.returncode == 2
+    assert "must have one file of boxes called two.json" in missing.stderr
 
 
 @pytest.mark.parametrize(
@@ -116,7 +138,6 @@ def test_a_detector_finds_the_boxes(tmp_path: Path, polypcount: Run) -> None:
         (("--boxes", "nowhere.json"), "nowhere.json"),
         (("--boxes", "{boxes}", "--mask", "1,2,3"), "1,2,3"),
         (("--boxes", "{boxes}", "--detector", "x.onnx"), "one of --boxes"),
-        ((), "comes without boxes"),
         (("--boxes", "{boxes}", "--min-frames", "0"), ""),
         (("--boxes", "{boxes}", "--first-frame", "-100"), "frame"),
         (("--boxes", "{boxes}", "--export", "png"), "png"),
@@ -178,7 +199,6 @@ def test_boxes_beside_a_recording_are_found_and_said(
 ) -> None:
     video, table = case_in(tmp_path, "case", boxes(tracks=True))
     monkeypatch.chdir(tmp_path)
-    assert "comes without boxes" in polypcount("count", "case.mp4").stderr
     shutil.move(table, "case.csv")
     done = polypcount("count", "case.mp4", "-o", "out")
     assert done.stdout.splitlines()[:2] == [

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from polypcount import training
 from polypcount.cli.main import app
 from polypcount.corpus import Corpus
+from polypcount.detection import train_detector
 from polypcount.errors import DataErrors, PolypcountError
 from polypcount.training import Stopped, train
 from tests.conftest import Run
@@ -49,6 +50,49 @@ def test_two_processes_train_as_one(program: Run, corpus: Path, tmp_path: Path) 
     assert losses[0] == pytest.approx(losses[1], rel=2e-6)
     first, second = (weights(tmp_path / out) for out in ("one", "two"))
     assert max(float((first[name] - second[name]).abs().max()) for name in first) < 1e-5
+
+
+def test_two_processes_train_a_detector_as_one(program: Run, corpus: Path, tmp_path: Path) -> None:
+    """Without random changes, and with an input of the proportions of the frames."""
+    off = [
+        "empty",
+        "stretch",
+        "rotation",
+        "border",
+        "exposure",
+        "colour",
+        "grey",
+        "veil",
+        "blur",
+        "noise",
+        "glare",
+        "blank",
+    ]
+    changes = [
+        *(
+            "model.start=none",
+            "model.channels=8",
+            "model.width=192",
+            "model.height=160",
+            "side=96",
+            "batch=4",
+            "steps=2",
+        ),
+        *("data.of_polyp=1", "data.empty=0", "data.validation_share=0", "changes.zoom=1", "changes.shrink=1"),
+        *("changes.flip=false", "changes.smear=0", *(f"changes.{name}=0" for name in off)),
+    ]
+    one = tmp_path / "one"
+    train_detector(Corpus.load(corpus), "detector", one, changes=changes, cache=tmp_path / "crops", log_to=[])
+    given = ("train", corpus, "--recipe", "detector", "--out", tmp_path / "two", *(f"--set={c}" for c in changes))
+    options = ("--accelerator", "cpu", "--devices", "2", "--log-to", "none")
+    result = program(*given, *options, env={"POLYPCOUNT_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"})
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.count("trained; best epoch 1") == 1
+    assert f"polypcount count RECORDING --detector {tmp_path / 'two'}" in result.stdout
+    losses = [[float(row["loss"]) for row in rows(tmp_path / out / "steps.csv")] for out in ("one", "two")]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+    first, second = (weights(tmp_path / out) for out in ("one", "two"))
+    assert max(float((first[name] - second[name]).abs().max()) for name in first) < 1e-3
 
 
 def test_a_stop_has_the_exit_code_of_its_signal(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -429,7 +429,8 @@ def test_a_stream_holds_no_more_than_it_may(monkeypatch: pytest.MonkeyPatch) -> 
         for index in range(3):
             counter.update(visit * 100 + index, image, [[10, 10, 140, 110]], track=[visit])
     assert len(counter._ended.evidence) <= 6
-    assert len(counter._open) == len(counter._collector._open) == 1
+    assert counter._tracklets is not None
+    assert len(counter._tracklets.open) == len(counter._collector._open) == 1
     assert len(counter._ended.together) == 0
     report = counter.finish()
     assert sum(one.box_count for one in report.tracklets) == 90 - 3 * report.retired

@@ -50,7 +50,10 @@ def damaged(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
 def test_a_detector_count_goes_on_and_says_so(damaged: Callable[..., Path], tmp_path: Path) -> None:
     detector = load_detector(finder(tmp_path / "detector.onnx", "yolo-classes", (128, 96)))
     report = pc.count(damaged(), detector=detector)
-    assert [(one.start_frame, one.stop_frame) for one in report.tracklets] == [(10, 60)]
+    # It looks at every second frame, of which the last with the square is 58, and at frame 1, since 0 cannot be read.
+    assert [(one.start_frame, one.stop_frame, one.box_count) for one in report.tracklets] == [(10, 59, 48)]
+    assert report.detector is not None
+    assert report.detector.looks == 45
     assert any("3 of 90 frames could not be read" in remark for remark in report.remarks)
     assert report.provenance.parameters["min_frames"] == 3
     assert report.provenance.parameters["detector"]["file"] == "detector.onnx"

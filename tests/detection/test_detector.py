@@ -16,6 +16,7 @@ from polypcount.corpus import Boxes
 from polypcount.detection import DetectorSettings, detect_boxes, detections, load_detector
 from polypcount.detection.facts import IMAGENET, UNIT
 from polypcount.detection.model_file import open_model
+from polypcount.detection.model_input import ModelInput, Placement
 from polypcount.errors import DataError, FileError
 from polypcount.video import open_source
 from polypcount.video.frames import Image
@@ -106,9 +107,10 @@ def test_what_the_model_is_given(tmp_path: Path) -> None:
     path = save(tmp_path / "same.onnx", parser.parse_model(text), {})
     model = open_model(path)
     image = np.arange(18, dtype=np.uint8).reshape(2, 3, 3) * 14
-    plain = model.run(image, UNIT, (3, 2))["out"]
+    at = Placement(0, 0, 3, 2)
+    plain = model.run(ModelInput((3, 2), UNIT, np.float32).fill(image, at), (3, 2))["out"]
     assert plain == pytest.approx(image.transpose(2, 0, 1)[None] / 255, abs=1e-6)
-    normal = model.run(image, IMAGENET, (3, 2))["out"]
+    normal = model.run(ModelInput((3, 2), IMAGENET, np.float32).fill(image, at), (3, 2))["out"]
     for channel, (mean, std) in enumerate(zip((0.485, 0.456, 0.406), (0.229, 0.224, 0.225), strict=True)):
         assert normal[0, channel] == pytest.approx((image[..., channel] / 255 - mean) / std, abs=1e-5)
 
@@ -178,10 +180,10 @@ def test_detections_of_a_video(tmp_path: Path) -> None:
         )
     )
     assert [index for index, *_ in seen] == list(range(0, 40, 3))
-    assert [number_of(image) for _, image, _, _ in seen] == list(range(0, 40, 3))
+    assert [number_of(view.image) for _, view, _, _ in seen] == list(range(0, 40, 3))
     assert told == [(done, 14) for done in range(1, 15)]
-    for index, image, xyxy, score in seen:
-        alone = detector.detect(image)
+    for index, view, xyxy, score in seen:
+        alone = detector.detect(view)
         assert (xyxy == alone[0]).all()
         assert (score == alone[1]).all()
         # A frame shows its number as white squares, lowest bit first.

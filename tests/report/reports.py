@@ -1,6 +1,7 @@
 """Count reports made by hand, with real JPEG files of drawn pictures."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,11 @@ from polypcount.counting.result import (
     CountedTracklet,
     CountInterval,
     CountReport,
+    DetectorRun,
     DoubtfulPair,
+    LookScores,
     Picture,
+    SetAsideTracklet,
 )
 from polypcount.report.colours import mark_of, rgb
 
@@ -85,3 +89,26 @@ def report_of(groups: Sequence[int], *, pictures: bool = True, fps: float | None
         "remarks": ("Frames 10 to 20 could not be read.",),
     }
     return CountReport(**{**values, **changed})
+
+
+def detected_report(**changed: Any) -> CountReport:
+    """Two polyps whose boxes the bundled detector found, and a tracklet that is perhaps no polyp."""
+    report = report_of([1, 2])
+    values: dict[str, Any] = {
+        "tracklets": tuple(replace(one, scores=LookScores(0.75, 0.875, 20)) for one in report.tracklets),
+        "detector": DetectorRun("bundled", 2, 360, "The boxes were found by the bundled detector."),
+        "set_aside": (
+            SetAsideTracklet(
+                50,
+                81,
+                31,
+                0.25,
+                LookScores(0.5, 0.625, 16),
+                60,
+                (16.0, 12.0, 48.0, 36.0),
+                tuple(picture(frame, 3, width=40, height=40) for frame in (52, 60, 75)),
+                picture(60, 3),
+            ),
+        ),
+    }
+    return replace(report, **{**values, **changed})

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from polypcount.errors import FileError, PolypcountError
 from polypcount.report import read_count, write_report
 from polypcount.report.count_file import count_values
-from tests.report.reports import MEANING, report_of
+from tests.report.reports import MEANING, detected_report, report_of
 
 
 @pytest.fixture(scope="module")
@@ -23,8 +23,9 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 def test_what_is_in_it(good: dict[str, Any]) -> None:
     assert list(good) == [
-        "format", "format_version", "count", "interval", "no_interval", "video", "polyps", "tracklets", "pairs",
-        "repeated", "left_out", "named_polyps", "retired", "seconds", "remarks", "provenance", "files",
+        "format", "format_version", "count", "interval", "no_interval", "detector", "video", "polyps", "tracklets",
+        "perhaps_no_polyp", "pairs", "repeated", "left_out", "named_polyps", "retired", "seconds", "remarks",
+        "provenance", "files",
     ]  # fmt: skip
     assert (good["format"], good["format_version"], good["count"]) == ("polypcount-count", 2, 2)
     assert good["interval"] == {"low": 1, "high": 3, "level": 0.95, "meaning": MEANING}
@@ -57,7 +58,10 @@ def test_what_is_in_it(good: dict[str, Any]) -> None:
         "start_seconds": 9.6,
         "stop_seconds": 11.2,
         "box_count": 40,
+        "mean_score": None,
+        "best_score": None,
     }
+    assert (good["detector"], good["perhaps_no_polyp"]) == (None, [])
     assert good["pairs"] == [{"first": 0, "second": 1, "together": 0.4, "doubt": "one?"}]
     assert good["repeated"] == [2] * 60
     assert (good["left_out"], good["retired"]) == (2, 0)
@@ -69,6 +73,36 @@ def test_it_names_no_folder(good: dict[str, Any]) -> None:
     assert "secret" not in json.dumps(good)
     assert good["provenance"]["sources"] == ["case-01.mp4", "boxes.json"]
     assert good["provenance"]["parameters"]["parameters"]["of"] == "x"
+
+
+def test_what_a_detector_found_is_in_it(tmp_path: Path) -> None:
+    found = read_count(write_report(detected_report(), tmp_path / "report"))
+    assert found["detector"] == {
+        "name": "bundled",
+        "bundled": True,
+        "every_frames": 2,
+        "looks": 360,
+        "note": "The boxes were found by the bundled detector.",
+    }
+    assert [(one["mean_score"], one["best_score"]) for one in found["tracklets"]] == [(0.75, 0.875)] * 2
+    assert found["perhaps_no_polyp"] == [
+        {
+            "start_frame": 50,
+            "stop_frame": 81,
+            "start_seconds": 2.0,
+            "stop_seconds": 3.24,
+            "box_count": 31,
+            "probability": 0.25,
+            "mean_score": 0.5,
+            "best_score": 0.625,
+            "best_frame": 60,
+            "best_box": [16.0, 12.0, 48.0, 36.0],
+        }
+    ]
+    lines = (tmp_path / "report" / "tracklets.csv").read_text().splitlines()
+    assert lines[0].endswith(",box_count,mean_score,best_score,probability")
+    assert lines[2].endswith(",40,0.75,0.875,")
+    assert lines[3] == "case-01,,,50,81,2.0,3.24,31,0.5,0.625,0.25"
 
 
 def test_what_is_not_known_is_null() -> None:
@@ -163,6 +197,8 @@ def test_every_field_is_documented(good: dict[str, Any]) -> None:
     text = (Path(__file__).parents[2] / "docs" / "report.md").read_text(encoding="utf-8")
     fields = set(good) | {name for key in ("interval", "video") for name in good[key]}
     fields |= {name for key in ("polyps", "tracklets", "pairs") for name in good[key][0]}
+    detected = count_values(detected_report())
+    fields |= {*detected["detector"], *detected["perhaps_no_polyp"][0]}
     assert [name for name in sorted(fields) if f"`{name}`" not in text] == []
 
 

@@ -12,7 +12,7 @@ from polypcount.corpus import Video
 from polypcount.counting.result import CountedTracklet, CountInterval, DoubtfulPair
 from polypcount.report.cards import card_of
 from polypcount.report.page import report_page
-from tests.report.reports import MEANING, picture, report_of
+from tests.report.reports import MEANING, detected_report, picture, report_of
 
 HOSTILE = "<script>alert(1)</script>\" onload='x' {{ 7*7 }} &amp;"
 
@@ -240,6 +240,40 @@ def test_polyps_of_which_only_the_number_is_kept_are_told() -> None:
     page = Page(report_page(report_of([1], retired=4)))
     assert "5 distinct polyps" in page.text
     assert "4 polyps of these were seen so long ago" in page.text
+
+
+def test_what_a_detector_found_is_said_first_and_what_is_perhaps_no_polyp_last() -> None:
+    page = Page(report_page(detected_report()))
+    marks = [
+        "distinct polyps",
+        "The boxes were found by the bundled detector.",
+        "2 left out",
+        "1 perhaps no polyp",
+        "Mean score 0.75 in 20",
+        "Best score 0.88",
+        "Perhaps no polyp By the scores",
+        "this tracklet is more likely",
+        "0:02.0 to 0:03.2",
+        "Probability of a polyp 25",
+        "Uncertain pairs",
+    ]
+    places = [page.text.replace("\N{NO-BREAK SPACE}", " ").find(mark) for mark in marks]
+    assert -1 not in places, marks[places.index(-1)]
+    assert places == sorted(places)
+    ids = [each["id"] for _, each in page.tags if "id" in each]
+    assert len(ids) == len(set(ids))
+    many = detected_report()
+    (one,) = many.set_aside
+    page = Page(report_page(replace(many, set_aside=tuple(replace(one, start_frame=k) for k in range(30)))))
+    assert "the 24 of 30 that are most likely polyps are shown" in page.text
+
+
+def test_no_polyp_but_a_tracklet_that_is_perhaps_none() -> None:
+    none = report_of([], interval=None, no_interval="600 looks in 0:48 of recording, no tracklet that is counted.")
+    (one,) = detected_report().set_aside
+    page = Page(report_page(replace(none, detector=detected_report().detector, set_aside=(one,))))
+    assert "No polyps counted" in page.text
+    assert page.headings.index("Perhaps no polyp") < page.headings.index("Remarks")
 
 
 def test_ids_of_a_page_are_unique() -> None:

@@ -67,6 +67,14 @@ def test_each_box_has_its_colour_in_its_frames(tmp_path: Path) -> None:
         assert near(frames[frame][70, 58], GROUND)
 
 
+def test_boxes_in_no_track_are_drawn_unless_a_detector_looked_at_some_frames_only(tmp_path: Path) -> None:
+    table = Boxes([0, 0], [3, 5], [[60, 50, 110, 90]] * 2, track=[-1, 7])
+    for detected, drawn in ((None, {3, 5}), (np.ones(2, bool), {5})):
+        report = report_of([], boxes=table, tracklet=np.full(2, -1, np.int32), detected=detected)
+        frames = read(write_annotated(report, Grey(300), tmp_path / "a.mp4"))
+        assert {frame for frame in range(10) if near(frames[frame][70, 57], NOT_COUNTED, 60)} == drawn
+
+
 def test_frames_of_odd_size_are_padded(tmp_path: Path) -> None:
     report = report_of([1], pictures=False, video=Video("a", 150, 25))
     frames = read(write_annotated(report, Grey(150, 161, 119), tmp_path / "a.mp4"))

@@ -66,6 +66,9 @@ def test_tables_say_what_count_json_says(tmp_path: Path) -> None:
         "start_seconds": "9.6",
         "stop_seconds": "11.2",
         "box_count": "40",
+        "mean_score": "",
+        "best_score": "",
+        "probability": "",
     }
 
 

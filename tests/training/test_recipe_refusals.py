@@ -116,7 +116,7 @@ def test_each_bad_key_has_a_line() -> None:
         ("#" * 70_000, "is too large to be a recipe"),
         (
             "base: nowhere",
-            "there is no recipe '.*nowhere': give one of bundled, mve, published, sfe, small, supervised, .*, or",
+            "there is no recipe '.*nowhere': give one of bundled, detector, mve, published, .*, or",
         ),
     ],
 )
@@ -131,7 +131,8 @@ def test_a_file_that_is_no_recipe_is_refused(write: Write, content: str | bytes,
 def test_a_recipe_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     for name in ("temporall", "", "a\0b", tmp_path, tmp_path / "none.yaml"):
         with pytest.raises(
-            FileError, match=r"^there is no recipe '.*': give one of bundled, mve, published, sfe, .*, or a YAML file$"
+            FileError,
+            match=r"^there is no recipe '.*': give one of bundled, detector, mve, .*, or a YAML file$",
         ):
             load_recipe(name)
     with pytest.raises(FileError, match=r"cannot be read: File name too long$"):

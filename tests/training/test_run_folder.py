@@ -8,7 +8,7 @@ import pytest
 
 from polypcount.errors import FileError, PolypcountError
 from polypcount.training.recipe_file import load_recipe
-from polypcount.training.run_folder import EPOCH_COLUMNS, STEP_COLUMNS, RunFolder
+from polypcount.training.run_folder import ENCODER_SCORES, EPOCH_COLUMNS, STEP_COLUMNS, RunFolder
 from polypcount.version import __version__
 
 HASH = "sha256:" + "ab" * 32
@@ -28,7 +28,7 @@ def log_steps(place: RunFolder, epochs: int, steps: int = 3) -> None:
             row = {"epoch": epoch, "step": step, "loss": 1 / (epoch + step), "learning_rate": 1e-5}
             place.log("steps.csv", STEP_COLUMNS, {**row, "crops_per_second": 123456.789})
         metrics = {"loss": 0.5, "validation_loss": None, "hit_rate_1": 0.25 * epoch}
-        place.log("epochs.csv", EPOCH_COLUMNS, {"epoch": epoch, "steps": steps, **metrics})
+        place.log("epochs.csv", place.epoch_columns, {"epoch": epoch, "steps": steps, **metrics})
 
 
 def numbers(place: RunFolder, name: str) -> list[tuple[int, int]]:
@@ -114,7 +114,7 @@ def test_rows_come_back_as_they_were_written(place: RunFolder) -> None:
     assert float(first["loss"]) == 0.5
     assert float(first["crops_per_second"]) == pytest.approx(123456.789, rel=1e-5)
     last = place.rows("epochs.csv")[-1]
-    assert list(last) == list(EPOCH_COLUMNS)
+    assert list(last) == [*EPOCH_COLUMNS, *ENCODER_SCORES]
     assert (last["validation_loss"], last["auroc"], last["hit_rate_1"]) == ("", "", "0.5"), "undefined is empty"
     assert (place.folder / "steps.csv").read_bytes().count(b"\n") == 7
 

@@ -19,7 +19,7 @@ from polypcount.corpus import Corpus
 from polypcount.encoder import Encoder, embed, load_encoder, save_encoder
 from polypcount.errors import DataError, FileError, PolypcountError
 from polypcount.tracking import link_tracklets
-from polypcount.training import Machine, Moment, Stopped, load_recipe, loop, train
+from polypcount.training import Machine, Moment, Stopped, encoder_lesson, load_recipe, train
 from polypcount.training.checkpoint import load_state
 from polypcount.training.start import new_model
 from polypcount.training.validate import validate
@@ -158,7 +158,7 @@ def test_asked_to_stop_it_ends_ready_to_be_resumed(
 
     with monkeypatch.context() as patch:
         if during == "validation":
-            patch.setattr(loop, "validate", ask_and_validate)
+            patch.setattr(encoder_lesson, "validate", ask_and_validate)
         with pytest.raises(Stopped) as stopped:
             trained(*WHOLE, watch=watch)
     assert stopped.value.signal == signal.SIGTERM

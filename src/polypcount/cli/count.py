@@ -1,5 +1,6 @@
 """`polypcount count`: how many distinct polyps there are in a recording."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -8,7 +9,7 @@ import typer
 from polypcount.cli.texts import parse_size
 
 if TYPE_CHECKING:
-    from polypcount.detection import DetectorSettings
+    from polypcount.detection import Detector, DetectorSettings
 
 
 def count(
@@ -26,7 +27,14 @@ def count(
     boxes_dir: Annotated[
         Path | None, typer.Option("--boxes-dir", help="Folder with the boxes of each recording, by its name.")
     ] = None,
-    detector: Annotated[Path | None, typer.Option(metavar="ONNX", help="Find the boxes with this detector.")] = None,
+    detector: Annotated[
+        str | None,
+        typer.Option(
+            metavar="bundled|FILE",
+            help="Find the boxes with this detector: an ONNX file, or the folder of a trained one.",
+            show_default="bundled, where a recording comes without boxes",
+        ),
+    ] = None,
     detector_set: Annotated[
         list[str] | None,
         typer.Option(
@@ -101,7 +109,10 @@ def count(
         int | None, typer.Option(min=1, help="Leave shorter tracklets out.", show_default="30; less in a short clip")
     ] = None,
     confidence: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Score from which a box begins a track.", show_default="0.5")
+        float | None,
+        typer.Option(
+            min=0, max=1, help="Score from which a box begins a track.", show_default="0.5, or the detector's"
+        ),
     ] = None,
     mask: Annotated[
         list[str] | None, typer.Option(metavar="X,Y,W,H", help="Black out this part in all pictures; repeat.")
@@ -131,14 +142,14 @@ def count(
 ) -> None:
     """Count the distinct polyps of a recording, and write a report. Nothing leaves the machine.
 
-    Boxes with tracks or polyps are taken as they are. Others are tracked first.
+    Boxes with tracks or polyps are taken as they are. Others are tracked first. In a recording that comes without
+    boxes, the bundled detector finds them.
 
     Several recordings get a report each, and a summary. One that cannot be counted does not stop the others.
     """
     from polypcount.cli.count_job import Job, count_several, count_single, refuse_unsuitable_folders
     from polypcount.cli.recordings import earlier_reports, list_targets
     from polypcount.counting import CountSettings, operating_point
-    from polypcount.detection import load_detector
     from polypcount.encoder import load_encoder
     from polypcount.errors import DataError
     from polypcount.report import read_histology
@@ -162,16 +173,12 @@ def count(
         raise DataError("--polyps is the exact number; give it, or --min-polyps and --max-polyps")
     if min_polyps is not None and max_polyps is not None and min_polyps > max_polyps:
         raise DataError(f"--min-polyps {min_polyps} is above --max-polyps {max_polyps}")
-    rules = TrackRules()
-    if confidence is not None:
-        rules = TrackRules(confidence=confidence, low_confidence=min(confidence, rules.low_confidence))
     settings = CountSettings(
         method=method,
         polyps=polyps,
         min_polyps=min_polyps,
         max_polyps=max_polyps,
         min_frames=min_frames,
-        tracker=rules,
         keep_polyps=keep_polyps,
         start=start,
         stop=stop,
@@ -186,6 +193,9 @@ def count(
         mask=tuple(parse_rectangle(text) for text in mask or ()),
         anonymous=pseudonyms is not None,
     )
+    if confidence is not None:  # otherwise the threshold of the detector holds
+        rules = TrackRules(confidence=confidence, low_confidence=min(confidence, TrackRules().low_confidence))
+        settings = settings.model_copy(update={"tracker": rules})
     formats = _formats(export)
     resected = None if histology is None else read_histology(histology)
     by_name = boxes_dir is not None or histology is not None
@@ -195,12 +205,24 @@ def count(
     refuse_unsuitable_folders(targets, folder, several=several, force=force)
     model = load_encoder(encoder, engine=engine)
     operating_point(model, method)  # a wrong method is refused before the first recording
-    opened = None if detector is None else load_detector(detector, _detector_settings(detector_set or []))
+    opened = None if detector is None else _opened(detector, detector_set or [])
     job = Job(model, opened, boxes, boxes_dir, settings, formats, video, force, as_json, quiet, earlier)
     if several:
         count_several(targets, folder, job, resected)
     else:
         count_single(targets[0], folder, job)
+
+
+def _opened(detector: str, settings: list[str]) -> "Detector":
+    """The detector that was asked for."""
+    from polypcount.detection import load_detector
+    from polypcount.errors import DataError
+
+    if detector != "bundled" and not os.path.exists(detector):
+        raise DataError(
+            f"--detector: {detector} does not exist; give bundled, an ONNX file, or the folder of a trained detector"
+        )
+    return load_detector(detector, _detector_settings(settings))
 
 
 def _formats(export: str) -> tuple[str, ...]:

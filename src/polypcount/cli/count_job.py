@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,7 @@ class Job:
 
     Attributes:
         encoder: Computes the vectors.
-        detector: Finds the boxes; None where there are boxes.
+        detector: Finds the boxes of all recordings; None if only those without boxes need one, the bundled one.
         boxes: Boxes of the one recording.
         boxes_dir: Folder with the boxes of each recording.
         settings: How to count.
@@ -156,18 +157,21 @@ def _count_each(targets: Sequence[Target], folder: Path, job: Job, resected: dic
 
 def _count(target: Target, folder: Path, job: Job) -> "CountReport":
     """Count one recording and write its report to a new folder."""
+    from polypcount.corpus import is_corpus
     from polypcount.counting import count as count_recording
     from polypcount.report import remove_report
 
-    boxes = job.boxes
+    boxes, detector = job.boxes, job.detector
     if job.boxes_dir is not None:
         boxes = boxes_for(target.source, job.boxes_dir)
-    elif boxes is None and job.detector is None and (boxes := boxes_beside(target.source)) is not None:
+    elif boxes is None and detector is None and (boxes := boxes_beside(target.source)) is not None:
         job.say(f"boxes: {boxes}, beside the recording")
+    if boxes is None and detector is None and not is_corpus(target.source):
+        detector = _bundled_detector()
     settings = job.settings.model_copy(update={"name": target.name, "video": target.video})
     with show_progress(f"{harmless(target.name)}: frames", quiet=job.quiet) as progress:
         report = count_recording(
-            target.source, boxes, encoder=job.encoder, detector=job.detector, settings=settings, progress=progress
+            target.source, boxes, encoder=job.encoder, detector=detector, settings=settings, progress=progress
         )
     try:
         report.save(folder, force=job.force, export=job.export)
@@ -178,6 +182,14 @@ def _count(target: Target, folder: Path, job: Job) -> "CountReport":
         remove_report(job.earlier[target])
         job.say(f"{job.earlier[target]} is removed: it had the name of the recording")
     return report
+
+
+@cache
+def _bundled_detector() -> "Detector":
+    """The bundled detector, loaded once for all recordings."""
+    from polypcount.detection import load_detector
+
+    return load_detector("bundled")
 
 
 def _write_video(target: Target, report: "CountReport", folder: Path, job: Job) -> None:

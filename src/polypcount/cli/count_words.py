@@ -28,8 +28,9 @@ def headline(report: "CountReport") -> str:
 
 
 def details(report: "CountReport") -> list[str]:
-    """What else a user should know, a line each: doubts, remarks, and options that would help."""
-    lines = [report.no_interval] if report.no_interval else []
+    """What else a user should know, a line each: the detector, doubts, remarks, and options that would help."""
+    lines = [] if report.detector is None else [report.detector.note]
+    lines += [report.no_interval] if report.no_interval else []
     for pair in report.pairs[:_MOST_SHOWN]:
         one, other = report.tracklets[pair.first], report.tracklets[pair.second]
         what = (
@@ -48,7 +49,7 @@ def _hints(report: "CountReport") -> list[str]:
     if not report.count and report.boxes is not None and len(report.boxes):
         if report.left_out:
             hints.append("Count shorter tracklets with --min-frames.")
-        elif report.provenance.parameters.get("tracker") is not None:
+        elif not report.set_aside and report.provenance.parameters.get("tracker") is not None:
             hints.append("Begin tracks with a lower score with --confidence.")
     if report.named_polyps not in (0, report.count) and not report.provenance.parameters.get("keep_polyps"):
         hints.append("Keep the polyps of the boxes with --keep-polyps.")

@@ -1,11 +1,13 @@
-"""`polypcount train`: an encoder that recognises a polyp again."""
+"""`polypcount train`: an encoder that recognises a polyp again, or a detector that finds polyps."""
 
 import importlib.util
 import logging
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -36,7 +38,8 @@ def train(
     recipe: Annotated[
         str | None,
         typer.Option(
-            help="sfe, mve, tpc, supervised, temporal, published, small, or a YAML file. --resume takes the run's.",
+            help="sfe, mve, tpc, supervised, temporal, published, small, detector, or a YAML file. --resume takes the "
+            "run's.",
             show_default="temporal",
         ),
     ] = None,
@@ -62,9 +65,9 @@ def train(
     ] = "tensorboard",
     download: Annotated[bool, typer.Option("--download", help="Download the backbone's weights if needed.")] = False,
 ) -> None:
-    """Train an encoder on the polyps of a corpus.
+    """Train an encoder on the polyps of a corpus or, with --recipe detector, a detector on its boxes.
 
-    The encoder, the recipe, the seed, loss curves and checkpoints are written to RUN. After Ctrl-C, use --resume.
+    What was trained, the recipe, the seed, loss curves and checkpoints are written to RUN. After Ctrl-C, use --resume.
     """
     from polypcount.errors import DataError, PolypcountError
 
@@ -72,13 +75,20 @@ def train(
         raise PolypcountError(f"training needs {', '.join(missing)}: pip install 'polypcount[train]'")
     from polypcount.cli.progress import show_progress
     from polypcount.corpus import Corpus
+    from polypcount.detection.detector_training import train_detector
+    from polypcount.detection.recipe import load_detector_recipe
+    from polypcount.storage import read_json
     from polypcount.training import Machine, Stopped, load_recipe, recipe_text
     from polypcount.training import train as train_encoder
     from polypcount.training.processes import is_first
 
+    detecting = _is_of_detector(recipe, out if resume else None)
     if show:
-        typer.echo(recipe_text(load_recipe(recipe or "temporal", changes or [])), nl=False)
+        chosen = load_detector_recipe if detecting else load_recipe
+        typer.echo(recipe_text(chosen(recipe or "temporal", changes or [])), nl=False)
         return
+    if detecting and (download or views_at_once is not None):
+        raise DataError("--download and --views-at-once are for encoders")
     if corpus is None or out is None:
         raise DataError("a corpus and a folder for the run are needed: polypcount train CORPUS --recipe NAME --out RUN")
     if is_first():
@@ -103,7 +113,8 @@ def train(
             training(moment.done, max(moment.done, moment.total))
 
         try:
-            encoder = train_encoder(
+            run: Callable[..., object] = train_detector if detecting else partial(train_encoder, download=download)
+            run(
                 Corpus.load(corpus),
                 recipe,
                 out,
@@ -111,7 +122,6 @@ def train(
                 resume=resume,
                 machine=Machine(accelerator, devices, nodes, precision.value, views_at_once),
                 log_to=loggers,
-                download=download,
                 progress=cutting,
                 watch=watch,
             )
@@ -125,9 +135,21 @@ def train(
                 raise
             raise typer.Exit(1) from None  # the first process has ended and reported the reason
     if is_first():
-        metrics = encoder.description["metrics"]
+        metrics = read_json(out / "run.json")["best"]
         typer.echo(f"{out}: trained; best epoch {metrics['epoch']}, {_as_text(metrics['validation'])}")
-        typer.echo(f"next: polypcount embed CORPUS --encoder {out} --out vectors.parquet")
+        following = (
+            f"count RECORDING --detector {out}" if detecting else f"embed CORPUS --encoder {out} --out vectors.parquet"
+        )
+        typer.echo(f"next: polypcount {following}")
+
+
+def _is_of_detector(recipe: str | None, resumed: Path | None) -> bool:
+    """Whether a recipe, or without one that of a run, is for a detector."""
+    from polypcount.training.recipe_file import recipe_values, task_of
+
+    if recipe is None and resumed is not None and (resumed / "recipe.yaml").is_file():
+        recipe = str(resumed / "recipe.yaml")
+    return recipe is not None and task_of(recipe_values(recipe)[0]) == "detector"
 
 
 def show_log(name: str) -> None:
@@ -143,6 +165,9 @@ def show_log(name: str) -> None:
 
 
 def _as_text(metrics: dict[str, Any]) -> str:
-    names = {"loss": "loss", "mean_average_precision": "mAP", "hit_rate_1": "HR@1", "auroc": "pair AUROC"}
+    names = {
+        **{"loss": "loss", "mean_average_precision": "mAP", "hit_rate_1": "HR@1", "auroc": "pair AUROC"},
+        "ap50": "AP50",
+    }
     defined = [f"{names[key]} {value:.3f}" for key, value in metrics.items() if value is not None]
     return ", ".join(defined) or "no validation"

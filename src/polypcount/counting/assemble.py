@@ -9,8 +9,11 @@ from numpy.typing import NDArray
 from polypcount.clustering import OperatingPoint
 from polypcount.corpus import Embeddings, FrameVectors, Provenance, Video
 from polypcount.counting.decide import REPETITIONS, Decision, PolypRange
+from polypcount.counting.detected import NOT_INCLUDED, detection_meaning, detector_run, end_to_end
 from polypcount.counting.evidence import Evidence
+from polypcount.counting.looks import LookFigures
 from polypcount.counting.result import CountedPolyp, CountedTracklet, CountInterval, CountReport
+from polypcount.detection import Detector
 from polypcount.encoder import Encoder
 
 
@@ -22,6 +25,8 @@ def assemble(
     point: OperatingPoint,
     provenance: Provenance,
     *,
+    detector: Detector | None = None,
+    looks: LookFigures | None = None,
     no_interval: str = "",
     retired: int = 0,
     polyp_range: PolypRange | None = None,
@@ -36,12 +41,15 @@ def assemble(
         decision: The groups of the tracklets, and how certain they are.
         point: The operating point of the decision.
         provenance: How the count was made.
+        detector: The detector that found the boxes here; None for boxes from elsewhere.
+        looks: How it looked at the recording.
         no_interval: Why no interval can be given; empty if one can.
         retired: Number of polyps that are counted but have no tracklets left.
         polyp_range: The fewest and the most polyps that the user allows.
         **values: Further fields of the report.
     """
-    meaning = interval_meaning(point, polyp_range)
+    measured = end_to_end(detector, str(provenance.parameters["encoder"]), point.method)
+    meaning = interval_meaning(point, polyp_range, detection_meaning(detector, measured))
     claimed = CountInterval(decision.low + retired, decision.high + retired, point.level, meaning)
     return CountReport(
         video=video,
@@ -52,7 +60,9 @@ def assemble(
             for group, certainty in enumerate(decision.certainty)
         ),
         tracklets=tuple(
-            CountedTracklet(one.start_frame, one.stop_frame, one.box_count, int(label) + 1, one.views, one.whole)
+            CountedTracklet(
+                one.start_frame, one.stop_frame, one.box_count, int(label) + 1, one.views, one.whole, one.scores
+            )
             for one, label in zip(evidence, decision.labels, strict=True)
         ),
         together=decision.together,
@@ -61,6 +71,9 @@ def assemble(
         provenance=provenance,
         retired=retired,
         embeddings=_embeddings(video, evidence, together, provenance),
+        detector=None
+        if detector is None or looks is None
+        else detector_run(detector, looks, measured, claimed=not no_interval),
         **values,
     )
 
@@ -81,8 +94,16 @@ def describe(
     return Provenance.now(verb, sources, parameters)
 
 
-def interval_meaning(point: OperatingPoint, polyp_range: PolypRange | None = None) -> str:
-    """What the interval says, in words. polyp_range: The number of polyps that was given."""
+def interval_meaning(
+    point: OperatingPoint, polyp_range: PolypRange | None = None, detection: str = NOT_INCLUDED
+) -> str:
+    """What the interval says, in words.
+
+    Args:
+        point: The operating point of the count.
+        polyp_range: The number of polyps that was given.
+        detection: What it says about detection.
+    """
     words = f"Should hold the true number in {100 * point.level:.0f} % of comparable procedures. "
     if point.bands:
         words += (
@@ -101,7 +122,7 @@ def interval_meaning(point: OperatingPoint, polyp_range: PolypRange | None = Non
         )
     else:
         words += "How often it does was not measured."
-    words += " Polyps that the detector missed are not accounted for."
+    words += detection
     if polyp_range is not None:
         words += (
             f" The number of polyps was given as {_range_words(*polyp_range)}; if that is wrong, so is the interval."

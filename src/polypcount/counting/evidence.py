@@ -12,12 +12,12 @@ from polypcount.corpus.together import sorted_pairs
 from polypcount.counting.jumps import jumps
 from polypcount.counting.pictures import DecodedFrame, DrawnFrame, FramePixels, best_views, view_picture, whole_picture
 from polypcount.counting.recording import Recording
-from polypcount.counting.result import Picture
+from polypcount.counting.result import LookScores, Picture
 from polypcount.counting.tracklets import TrackedBoxes
 from polypcount.encoder import Encoder
 from polypcount.progress import Progress, no_progress
 from polypcount.tracking import MOST_LOOKED_AT, looked_at_step
-from polypcount.video import FrameMask, FrameSource
+from polypcount.video import FrameMask, FrameSource, FrameView
 from polypcount.video.ahead import ahead
 from polypcount.video.frames import Image
 from polypcount.video.opening import CropSource
@@ -41,6 +41,7 @@ class Evidence:
         frame_vectors: float32[t, d], the frame vector of each of them.
         views: Pictures over time.
         whole: The best frame as a whole.
+        scores: What a detector that ran here gave it; None for boxes from elsewhere.
     """
 
     number: int
@@ -53,6 +54,7 @@ class Evidence:
     frame_vectors: NDArray[np.float32] = field(default_factory=lambda: np.empty((0, 0), np.float32))
     views: tuple[Picture, ...] = ()
     whole: Picture | None = None
+    scores: LookScores | None = None
 
     @property
     def order(self) -> tuple[int, int, int, int]:
@@ -136,6 +138,11 @@ class EvidenceCollector:
     def forget(self, number: int) -> None:
         """Drop a tracklet that is not counted."""
         self._open.pop(number, None)
+
+    def pictures(self, number: int) -> tuple[tuple[Picture, ...], Picture | None]:
+        """Drop a tracklet, and give its views over time and its best frame as a whole."""
+        tracklet = self._open.pop(number, _OpenTracklet())
+        return best_views([box.view for box in tracklet.boxes if box.view is not None]), tracklet.whole
 
     def end(self, number: int, start_frame: int, stop_frame: int, box_count: int) -> list[Evidence]:
         """The evidence of a tracklet that has ended: one item, or one for each part if it is split."""
@@ -247,6 +254,11 @@ def rows_of_boxes(
         own = order[np.searchsorted(ranked, one.number) : np.searchsorted(ranked, one.number, side="right")]
         rows[own[(frame[own] >= one.start_frame) & (frame[own] < one.stop_frame)]] = row
     return rows
+
+
+def pixels_of(source: FrameSource, frame: int, view: FrameView, mask: FrameMask | None) -> FramePixels:
+    """The pixels of a frame, for crops and pictures. view: The frame; a source that can draws crops alone instead."""
+    return DrawnFrame(source, frame, mask) if isinstance(source, CropSource) else DecodedFrame(view, mask)
 
 
 def _pixels(source: FrameSource, frames: list[int], mask: FrameMask | None) -> Iterator[tuple[int, FramePixels]]:

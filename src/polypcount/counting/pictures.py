@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import maximum_filter
 
 from polypcount.counting.result import Picture
-from polypcount.video import CropRule, FrameMask, FrameSource, resize
+from polypcount.video import CropRule, FrameMask, FrameSource, FrameView, resize
 from polypcount.video.frames import Image
 from polypcount.video.opening import CropSource
 
@@ -48,15 +48,20 @@ class FramePixels(Protocol):
 
 
 class DecodedFrame:
-    """A frame in memory, RGB uint8[height, width, 3].
+    """A frame in memory: RGB uint8[height, width, 3], or a view whose pixels are converted when they are needed.
 
     The mask is for people only. The encoder sees the frame as it is, so a mask never changes a count.
     """
 
-    def __init__(self, frame: Image, mask: FrameMask | None = None) -> None:
-        self.frame = frame
+    def __init__(self, frame: Image | FrameView, mask: FrameMask | None = None) -> None:
+        self._view = frame if isinstance(frame, FrameView) else FrameView.of(frame)
         self.mask = mask
-        self.height, self.width = frame.shape[:2]
+        self.height, self.width = self._view.height, self._view.width
+
+    @property
+    def frame(self) -> Image:
+        """The whole frame."""
+        return self._view.image
 
     @cached_property
     def _shown(self) -> Image:

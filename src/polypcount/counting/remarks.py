@@ -4,6 +4,8 @@ import numpy as np
 
 from polypcount.clustering import OperatingPoint
 from polypcount.counting.decide import Decision
+from polypcount.counting.found import FoundTracklets
+from polypcount.counting.looks import LookFigures
 from polypcount.counting.recording import Recording
 from polypcount.counting.scope import MUCH_LEFT_OUT, why_no_interval
 from polypcount.counting.settings import CountSettings
@@ -15,10 +17,14 @@ UNMET = "No interval is given: the number of polyps that was given could not be 
 
 
 def no_interval(
-    recording: Recording, tracked: TrackedBoxes, decision: Decision, point: OperatingPoint, settings: CountSettings
+    recording: Recording, found: FoundTracklets, decision: Decision, point: OperatingPoint, settings: CountSettings
 ) -> str:
     """Why no interval can be given, a sentence; empty if one can. Without any tracklet: why nothing was counted."""
+    tracked = found.tracked
     if not len(decision.labels):
+        if found.looks.looks:
+            tracklets, longest = len(tracked.tracklets), int(tracked.tracklets.box_count.max(initial=0))
+            return why_nothing_found(found.looks, tracklets, longest, tracked.min_frames, recording.seconds)
         return _why_nothing(tracked, settings)
     if decision.unmet:
         return UNMET
@@ -28,16 +34,19 @@ def no_interval(
 
 
 def remarks(
-    recording: Recording, tracked: TrackedBoxes, decision: Decision, mask: FrameMask | None, settings: CountSettings
+    recording: Recording, found: FoundTracklets, decision: Decision, mask: FrameMask | None, settings: CountSettings
 ) -> tuple[str, ...]:
     """The remarks of a report; the most important first."""
-    boxes, video, sentences = tracked.boxes, recording.video, []
+    tracked, video = found.tracked, recording.video
+    boxes, sentences = tracked.boxes, set_aside_remarks(len(found.set_aside))
     ownerless = int((tracked.tracklets.label < 0).sum())
     if len(decision.labels):
         sentences += _left_out(tracked)
     if tracked.named_polyps:
         sentences.append(_named(tracked, decision, kept=settings.keep_polyps))
-    if tracked.tracked:
+    if found.looks.looks:
+        sentences.append(looks_remark(found.looks))
+    elif tracked.tracked:
         lost = f"; {ownerless:,} of {len(boxes):,} are in no track" if ownerless else ""
         sentences.append(f"The boxes came without tracks and were tracked{lost}.")
     elif ownerless:
@@ -74,6 +83,48 @@ def mask_remark(mask: FrameMask | None, mask_border: bool) -> str:
     if mask is None:
         return "In pictures, the border was left as it is."
     return "In pictures, only the given rectangles were blacked out."
+
+
+def looks_remark(looks: LookFigures) -> str:
+    """How a detector looked at a recording."""
+    if looks.step == 1:
+        return f"The detector looked at every frame, {looks.looks:,} in all; its boxes were tracked."
+    every = {2: "second", 3: "third"}.get(looks.step, f"{looks.step}th")
+    return (
+        f"The detector looked at every {every} frame, {looks.looks:,} in all; its boxes were tracked, and boxes in the "
+        "frames between were interpolated."
+    )
+
+
+def set_aside_remarks(set_aside: int) -> list[str]:
+    """How many tracklets are perhaps no polyp; nothing where there are none."""
+    if not set_aside:
+        return []
+    many = "1 tracklet is" if set_aside == 1 else f"{set_aside} tracklets are"
+    return [f"{many} perhaps no polyp, by the scores of the detector, and not counted. The report shows them apart."]
+
+
+def why_nothing_found(looks: LookFigures, tracklets: int, longest: int, min_boxes: int, seconds: float | None) -> str:
+    """Why nothing is counted of a recording in which a detector looked for polyps.
+
+    Args:
+        looks: How it looked.
+        tracklets: How many tracklets there are.
+        longest: Boxes of the longest.
+        min_boxes: Boxes that a tracklet must have.
+        seconds: Duration of what was looked at; None where it is not known.
+    """
+    length = "the recording" if seconds is None else f"{int(seconds) // 60}:{int(seconds) % 60:02d} of recording"
+    looked = f"{looks.looks:,} looks in {length}"
+    if not tracklets:
+        best = f"the highest score is {looks.best_score:.2g}" if looks.best_score else "there is no box at all"
+        return f"{looked}, no box that begins a track: {best}, and a track begins with {looks.threshold:.2g}."
+    if longest < min_boxes:
+        return (
+            f"{looked}, no tracklet that is long enough to be counted: {min_boxes} boxes are needed, and the longest "
+            f"of {tracklets:,} has {longest}."
+        )
+    return f"{looked}, no tracklet that is counted: those that are long enough are perhaps no polyps."
 
 
 def _why_nothing(tracked: TrackedBoxes, settings: CountSettings) -> str:

@@ -41,6 +41,21 @@ class Picture:
 
 
 @dataclass(frozen=True)
+class LookScores:
+    """What a detector that ran here gave a tracklet; boxes between two looks have no score of their own.
+
+    Attributes:
+        mean: Mean score of its boxes.
+        best: Their highest score.
+        looks: In how many looks it has a box.
+    """
+
+    mean: float
+    best: float
+    looks: int
+
+
+@dataclass(frozen=True)
 class CountedTracklet:
     """One tracklet that was counted.
 
@@ -51,6 +66,7 @@ class CountedTracklet:
         polyp: Number of its polyp: 1, 2, ...
         views: Pictures of the box and a little around it, over time; none without pictures.
         whole: Its best frame as a whole; None without pictures.
+        scores: What a detector that ran here gave it; None for boxes from elsewhere.
     """
 
     start_frame: int
@@ -59,6 +75,56 @@ class CountedTracklet:
     polyp: int
     views: tuple[Picture, ...] = ()
     whole: Picture | None = None
+    scores: LookScores | None = None
+
+
+@dataclass(frozen=True)
+class SetAsideTracklet:
+    """A tracklet that is perhaps no polyp, by the detector's rule for false alarms. It was not counted.
+
+    Attributes:
+        start_frame: First frame.
+        stop_frame: The frame after the last one.
+        box_count: How many boxes it has.
+        probability: 0 to 1, that it shows a polyp; see `polypcount.detection.false_alarms.FalseAlarmRule`.
+        scores: What the detector gave it.
+        best_frame: Frame of the box with the highest score.
+        best_box: That box: left, top, right, bottom in pixels of the frame.
+        views: Pictures over time; none without pictures.
+        whole: Its best frame as a whole; None without pictures.
+    """
+
+    start_frame: int
+    stop_frame: int
+    box_count: int
+    probability: float
+    scores: LookScores
+    best_frame: int
+    best_box: tuple[float, float, float, float]
+    views: tuple[Picture, ...] = ()
+    whole: Picture | None = None
+
+
+@dataclass(frozen=True)
+class DetectorRun:
+    """A detector that found the boxes of a recording.
+
+    Attributes:
+        name: "bundled", or the name of its file.
+        step: It looked at every `step`-th frame; boxes in the frames between were interpolated.
+        looks: How many frames it looked at.
+        note: What it means for the count and the interval, in words; for the first lines of a report.
+    """
+
+    name: str
+    step: int
+    looks: int
+    note: str
+
+    @property
+    def bundled(self) -> bool:
+        """Whether it is the bundled one."""
+        return self.name == "bundled"
 
 
 @dataclass(frozen=True)
@@ -143,6 +209,10 @@ class CountReport:
         times: float64[frame_count + 1], when each frame is shown, in seconds from the first one, and when the last one
             ends. None where the frame rate is constant, so that frame k is shown at k / fps, or not known. It needs
             the boxes.
+        detector: The detector that found the boxes here; None for boxes from elsewhere.
+        detected: bool[boxes], whether the detector gave the box; others were interpolated between two of its boxes.
+            None for boxes from elsewhere.
+        set_aside: Tracklets that are perhaps no polyp, in time order; they were not counted.
     """
 
     video: Video
@@ -165,6 +235,9 @@ class CountReport:
     embeddings: Embeddings | None = None
     no_interval: str = ""
     times: NDArray[np.float64] | None = None
+    detector: DetectorRun | None = None
+    detected: NDArray[np.bool_] | None = None
+    set_aside: tuple[SetAsideTracklet, ...] = ()
 
     def __post_init__(self) -> None:
         n = len(self.tracklets)
@@ -175,6 +248,8 @@ class CountReport:
             raise DataError("a count report must have an interval, or say why it has none")
         if self.boxes is not None and (self.tracklet is None or len(self.tracklet) != len(self.boxes)):
             raise DataError("a count report with boxes must name the tracklet of each, or -1")
+        if self.detected is not None and (self.boxes is None or len(self.detected) != len(self.boxes)):
+            raise DataError("a count report that says which boxes were detected must say it of each box")
         if self.times is not None and (self.boxes is None or self.times.shape != (self.video.frame_count + 1,)):
             raise DataError("a count report with times must have one for each frame and one for the end, and boxes")
 

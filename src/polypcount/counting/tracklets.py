@@ -22,12 +22,15 @@ class TrackedBoxes:
         tracked: Whether our tracker made the tracks.
         tracklets: All tracklets of the boxes.
         min_frames: Boxes that a tracklet must have to be counted.
+        detected: bool[boxes], whether a detector that ran here gave the box; others were interpolated. None for boxes
+            from elsewhere.
     """
 
     boxes: Boxes
     tracked: bool
     tracklets: Tracklets
     min_frames: int
+    detected: NDArray[np.bool_] | None = None
 
     @property
     def counted(self) -> NDArray[np.int64]:

@@ -1,8 +1,8 @@
-"""A trained detector, run on the frames of a recording."""
+"""A trained detector: loading it, and finding the boxes in one frame."""
 
-import contextlib
 import os
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,43 +10,61 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polypcount.corpus import Boxes
+from polypcount.detection.detector_file import FORMAT, DetectorFile, find_model, read_detector_file
 from polypcount.detection.facts import UNIT
+from polypcount.detection.false_alarms import FalseAlarmRule
 from polypcount.detection.model_file import OnnxModel, open_model
+from polypcount.detection.model_input import GREY, ModelInput, placement
 from polypcount.detection.outputs import OutputReading, read, without_overlaps
 from polypcount.detection.reading import resolve
 from polypcount.detection.settings import DetectorSettings
 from polypcount.encoder import Preprocessing
-from polypcount.errors import FileError
-from polypcount.progress import Progress, no_progress
-from polypcount.video import FrameSource, resize
-from polypcount.video.ahead import ahead
-from polypcount.video.frames import Image, refuse_no_image
+from polypcount.video import FrameView
+from polypcount.video.frames import Image
 
-_GREY = 114  # beside a letterboxed frame, as the exporters of the YOLO family have it
 _Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
 class Detector:
-    """A detector that is ready to detect; `load_detector` makes it.
+    """A detector that is ready to detect; `load_detector` makes it. Any number of threads may use it.
 
     Attributes:
         model: The opened file.
         settings: As the user gave them.
         reading: How its outputs are read.
         images: Mean and standard deviation of its input.
+        name: "bundled", or the name of its file.
+        threshold: Boxes with at least this score are taken for polyps; boxes from `settings.confidence` on are given.
+        false_alarm_rule: Which of its tracklets are perhaps no polyp; None where it comes without such a rule.
+        end_to_end: How counts from its boxes come out, as `detector.json` says; None where it does not.
+        padding: The value of pixels beside a letterboxed frame, 0 to 255.
     """
 
     model: OnnxModel = field(repr=False)
     settings: DetectorSettings
     reading: OutputReading
     images: Preprocessing = field(repr=False)
+    name: str = ""
+    threshold: float = 0.5
+    false_alarm_rule: FalseAlarmRule | None = None
+    end_to_end: Mapping[str, Any] | None = field(default=None, repr=False)
+    padding: int = GREY
+    _input: ModelInput = field(init=False, repr=False)
+    _one_at_a_time: threading.Lock = field(init=False, repr=False, default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_input", ModelInput(self.size, self.images, self.model.dtype, self.padding))
 
     @property
     def path(self) -> Path:
         """Its file."""
         return self.model.path
+
+    @property
+    def engine(self) -> str:
+        """What computes it: `onnx` or `openvino`."""
+        return self.model.engine
 
     @property
     def fingerprint(self) -> str:
@@ -72,6 +90,7 @@ class Detector:
     def description(self) -> dict[str, Any]:
         """Everything that decides its boxes, as JSON values."""
         return {
+            "name": self.name,
             "file": self.path.name,
             "sha256": self.fingerprint,
             "input": list(self.size),
@@ -85,27 +104,37 @@ class Detector:
             "class_names": {str(number): name for number, name in self.names.items()},
             "confidence": self.settings.confidence,
             "iou": self.settings.iou,
+            "threshold": self.threshold,
+            "padding": self.padding,
+            "engine": self.engine,
         }
 
-    def detect(self, frame: Image) -> tuple[_Floats, _Floats]:
+    def view_size(self, width: int, height: int) -> tuple[int, int]:
+        """Width and height at which it looks at a frame of this width and height; see `polypcount.video.views`."""
+        at = placement((width, height), self.size, letterbox=self.family == "yolo")
+        return at.width, at.height
+
+    def detect(self, frame: Image | FrameView) -> tuple[_Floats, _Floats]:
         """Find the boxes in one frame.
 
         Args:
-            frame: RGB uint8[height, width, 3].
+            frame: RGB uint8[height, width, 3], or a view, which is read at the size of the model's input.
 
         Returns:
             Boxes float32[n, 4] as x1, y1, x2, y2 in pixels of the frame, cut at its edges, and scores float32[n],
             best first. Boxes without area are left out.
         """
-        refuse_no_image(frame)
-        height, width = frame.shape[:2]
-        image, (left, top, shown_width, shown_height) = _fitted(frame, self.size, letterbox=self.family == "yolo")
-        outputs = self.model.run(image, self.images, (width, height), self.reading.outputs)
+        view = frame if isinstance(frame, FrameView) else FrameView.of(frame)
+        width, height = view.width, view.height
+        at = placement((width, height), self.size, letterbox=self.family == "yolo")
+        image = view.scaled(at.width, at.height)
+        with self._one_at_a_time:  # the numbers of the input are overwritten by the next frame
+            outputs = self.model.run(self._input.fill(image, at), (width, height), self.reading.outputs)
         xyxy, score, kind = read(self.reading, list(outputs.values()), self.settings.confidence, self.path)
         if self.reading.scale == "unit":
             xyxy = xyxy * np.array([*self.size, *self.size])
         if self.reading.scale != "frame":
-            xyxy = (xyxy - [left, top, left, top]) * np.array([width / shown_width, height / shown_height] * 2)
+            xyxy = (xyxy - [at.left, at.top, at.left, at.top]) * np.array([width / at.width, height / at.height] * 2)
         inside = np.clip(xyxy, 0, [width, height, width, height]).astype(np.float32)
         rows = np.flatnonzero((inside[:, 2] > inside[:, 0]) & (inside[:, 3] > inside[:, 1]))
         compared = kind[rows] if self.reading.drops_overlaps else None
@@ -114,92 +143,38 @@ class Detector:
 
 
 def load_detector(path: str | os.PathLike[str], settings: DetectorSettings | None = None) -> Detector:
-    """Open an ONNX file, and run it once on grey to find out how its outputs are read.
+    """Open a detector, and run it once on grey to find out how its outputs are read.
+
+    Args:
+        path: "bundled" for the bundled detector, an ONNX file, or a folder that holds `detector.onnx`. What
+            `detector.json` beside a `detector.onnx` says is used, see `DetectorFile`.
+        settings: How it is run and read.
 
     Raises:
         FileError: The file is missing or damaged, or is not a detector of a known form.
         DataError: The settings do not fit the file, or the file leaves open what they must say.
     """
     settings = settings or DetectorSettings()
-    model = open_model(Path(path), settings.size)
-    grey = np.full((model.size[1], model.size[0], 3), _GREY, np.uint8)
-    outputs = model.run(grey, UNIT, model.size)
-    reading, images = resolve(model, {name: value.shape for name, value in outputs.items()}, settings)
-    read(reading, [outputs[name] for name in reading.outputs], settings.confidence, path)
-    return Detector(model, settings, reading, images)
-
-
-def detect_boxes(
-    source: FrameSource, detector: Detector, frames: range | None = None, *, progress: Progress = no_progress
-) -> tuple[Boxes, int]:
-    """Find the boxes in frames of a recording.
-
-    Frames that cannot be read are left out.
-
-    Args:
-        source: Gives the frames.
-        detector: Finds the boxes.
-        frames: The frames that are looked at; all by default.
-        progress: Counts frames.
-
-    Returns:
-        The boxes with their scores, of video row 0, and the number of frames that were read.
-
-    Raises:
-        FileError: No frame can be read.
-    """
-    numbers, boxes, scores = [], [], []
-    try:
-        for frame, _, xyxy, score in detections(source, detector, frames, progress=progress):
-            numbers.append(np.full(len(xyxy), frame))
-            boxes.append(xyxy)
-            scores.append(score)
-    except FileError:  # raised after all frames that can be read
-        if not numbers:
-            raise
-    if not numbers:
-        return Boxes.empty(), 0
-    rows = np.concatenate(numbers)
-    return Boxes(np.zeros_like(rows), rows, np.concatenate(boxes), np.concatenate(scores)), len(numbers)
-
-
-def detections(
-    source: FrameSource, detector: Detector, frames: range | None = None, *, progress: Progress = no_progress
-) -> Iterator[tuple[int, Image, _Floats, _Floats]]:
-    """Run a detector on frames of a recording, by default on all of them.
-
-    A thread decodes the next frames meanwhile; up to six frames are in memory. An error in decoding is raised after the
-    frames before it. Closing the iterator ends the thread.
-
-    Yields:
-        The index of a frame, the frame, its boxes and their scores, as `Detector.detect` gives them.
-    """
-    wanted = range(source.frame_count) if frames is None else frames
-    with contextlib.closing(ahead(source.frames(np.array(wanted, np.int64)))) as images:
-        for done, (index, image) in enumerate(images, 1):
-            yield index, image, *detector.detect(image)
-            progress(done, len(wanted))
-
-
-def _fitted(frame: Image, size: tuple[int, int], *, letterbox: bool) -> tuple[Image, tuple[int, int, int, int]]:
-    """Resize a frame to the size (width, height) of the input.
-
-    Args:
-        frame: uint8[h, w, 3].
-        size: Width and height of the input.
-        letterbox: Keep the proportions and fill with grey, instead of stretching.
-
-    Returns:
-        uint8[height, width, 3], and where the frame is in it: left, top, width and height in pixels.
-    """
-    width, height = size
-    if not letterbox:
-        return resize(frame, width, height), (0, 0, width, height)
-    scale = min(width / frame.shape[1], height / frame.shape[0])
-    shown_width = min(width, max(1, round(frame.shape[1] * scale)))
-    shown_height = min(height, max(1, round(frame.shape[0] * scale)))
-    # Of an odd number of grey rows the smaller half is above; exporters round in the same way.
-    left, top = (width - shown_width) // 2, (height - shown_height) // 2
-    image: Image = np.full((height, width, 3), _GREY, np.uint8)
-    image[top : top + shown_height, left : left + shown_width] = resize(frame, shown_width, shown_height)
-    return image, (left, top, shown_width, shown_height)
+    name, file = find_model(path)
+    described = read_detector_file(file)
+    model = open_model(file, settings.size)
+    blank = ModelInput(model.size, UNIT, model.dtype).blank()
+    outputs = model.run(blank, model.size)
+    reading, images = resolve(model, {key: value.shape for key, value in outputs.items()}, settings)
+    read(reading, [outputs[key] for key in reading.outputs], settings.confidence, file)
+    if settings.engine == "openvino":
+        model = model.with_openvino(reading.outputs)
+    elif settings.engine == "auto" and described is not None:
+        model = model.with_best_engine(reading.outputs)
+    described = described or DetectorFile(format=FORMAT)
+    return Detector(
+        model,
+        settings,
+        reading,
+        images,
+        name,
+        described.threshold,
+        described.false_alarms,
+        described.end_to_end,
+        described.padding,
+    )

@@ -1,10 +1,11 @@
-"""The ONNX file of a detector, opened with ONNX Runtime: which image it takes, and running it."""
+"""The ONNX file of a detector: which image it takes, and running it."""
 
 import hashlib
+import importlib.util
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
@@ -12,14 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polypcount.detection.facts import ModelFacts, read_facts
+from polypcount.detection.model_engine import (
+    EngineError,
+    Runner,
+    onnx_runner,
+    open_session,
+    openvino_runner,
+    trusted_openvino,
+)
 from polypcount.detection.settings import LARGEST_SIDE
-from polypcount.encoder import Preprocessing
-from polypcount.encoder.engine_onnx import best_providers, failure, new_session, session_options
+from polypcount.encoder.engine_onnx import best_providers, failure
 from polypcount.errors import DataError, FileError, first_line
-from polypcount.machine import available_cores
-from polypcount.video.frames import Image
 
 _LARGEST_FILE = 1 << 31  # the limit of the ONNX format
+_BLOCK = 8  # pixels
 _LARGEST_OUTPUTS = 1 << 28  # twice what 80 classes have at 4096 x 4096 pixels
 _TYPES: dict[str, type] = {
     "tensor(float)": np.float32,
@@ -40,54 +47,84 @@ class OnnxModel:
     Attributes:
         path: Its file.
         fingerprint: SHA-256 of the file, and of the files with weights beside it if it has those.
-        session: The `onnxruntime.InferenceSession`.
+        runner: Computes outputs.
+        engine: What computes them: `onnx` or `openvino`.
         facts: What the file says about itself.
         image: Name of the input that takes the image.
         dtype: Type of that input.
         size: Width and height of that input.
         others: Shape and type of each other input, by name.
+        outputs: Names of all outputs.
     """
 
     path: Path
     fingerprint: str
-    session: Any = field(repr=False)
+    runner: Runner = field(repr=False)
+    engine: str
     facts: ModelFacts
     image: str
     dtype: type
     size: tuple[int, int]
     others: Mapping[str, tuple[tuple[int, ...], type]]
+    outputs: tuple[str, ...]
 
     def run(
-        self, image: Image, images: Preprocessing, frame: tuple[int, int], outputs: Sequence[str] | None = None
+        self, values: NDArray[np.floating], frame: tuple[int, int], outputs: Sequence[str] | None = None
     ) -> dict[str, NDArray[Any]]:
         """Run the model on one image.
 
         Args:
-            image: uint8[height, width, 3] of the model's size.
-            images: Mean and standard deviation of the input.
+            values: float[1, 3, height, width] of the model's size and type, see `ModelInput`.
             frame: Width and height of the frame that the image was made from.
             outputs: Names of the outputs to compute; all if None.
 
         Returns:
             The outputs by name.
         """
-        inputs: dict[str, Any] = {self.image: _normalised(image, images).astype(self.dtype, copy=False)}
-        for name, (shape, dtype) in self.others.items():
-            inputs[name] = np.array([frame], dtype) if name == FRAME_SIZE else np.ones(shape, dtype)
-        names = list(outputs or (output.name for output in self.session.get_outputs()))
+        names = self.outputs if outputs is None else tuple(outputs)
         try:
-            values = dict(zip(names, self.session.run(names, inputs), strict=True))
-        except Exception as problem:  # the errors of ONNX Runtime share no parent
+            computed = dict(zip(names, self.runner(self._inputs(values, frame), names), strict=True))
+        except EngineError as problem:
             raise DataError(
-                f"{self.path} fails on an input of {self.size[0]} x {self.size[1]} pixels ({failure(problem)});"
+                f"{self.path} fails on an input of {self.size[0]} x {self.size[1]} pixels ({problem});"
                 " try another size, or export it again"
             ) from problem
-        _refuse_large(self.path, sum(value.nbytes for value in values.values()))
-        return values
+        _refuse_large(self.path, sum(output.nbytes for output in computed.values()))
+        return computed
+
+    def with_openvino(self, outputs: Sequence[str]) -> "OnnxModel":
+        """The model computed by OpenVINO. outputs: Names of those that are read."""
+        shapes = {name: array.shape for name, array in self._inputs(self._noise(), self.size).items()}
+        return replace(self, runner=openvino_runner(self.path, shapes), engine="openvino", outputs=tuple(outputs))
+
+    def with_best_engine(self, outputs: Sequence[str]) -> "OnnxModel":
+        """The model computed by OpenVINO if that is installed and gives the same for noise; else as it is.
+
+        With a GPU it stays with ONNX Runtime, which is faster there. outputs: Names of those that are read.
+        """
+        if importlib.util.find_spec("openvino") is None or len(best_providers()) > 1:
+            return self
+        noise = self._noise()
+        expected = self.run(noise, self.size, outputs)
+        runner = trusted_openvino(self.path, expected, self._inputs(noise, self.size))
+        return self if runner is None else replace(self, runner=runner, engine="openvino", outputs=tuple(outputs))
+
+    def _inputs(self, values: NDArray[np.floating], frame: tuple[int, int]) -> dict[str, NDArray[Any]]:
+        others: dict[str, NDArray[Any]] = {
+            name: np.array([frame], dtype) if name == FRAME_SIZE else np.ones(shape, dtype)
+            for name, (shape, dtype) in self.others.items()
+        }
+        return {self.image: values, **others}
+
+    def _noise(self) -> NDArray[np.floating]:
+        """Blocks of random colours; always the same ones."""
+        coarse = np.random.default_rng(0).random((1, 3, -(-self.size[1] // _BLOCK), -(-self.size[0] // _BLOCK)))
+        fine = coarse.repeat(_BLOCK, 2).repeat(_BLOCK, 3)[:, :, : self.size[1], : self.size[0]]
+        return np.ascontiguousarray(fine, self.dtype)
 
 
 def open_model(path: Path, size: tuple[int, int] | None = None) -> OnnxModel:
-    """Open the ONNX file of a detector.
+    """Open the ONNX file of a detector, with ONNX Runtime.
 
     Args:
         path: The file.
@@ -130,7 +167,18 @@ def open_model(path: Path, size: tuple[int, int] | None = None) -> OnnxModel:
             raise FileError(f"{path} has an input {name} {entry.type} {entry.shape} of unknown meaning")
         sides = zip(entry.shape, shape, strict=True)
         others[name] = (tuple(a if isinstance(a, int) else b for a, b in sides), _TYPES[entry.type])
-    return OnnxModel(path, fingerprint, session, facts, image.name, _TYPES[image.type], chosen, others)
+    return OnnxModel(
+        path=path,
+        fingerprint=fingerprint,
+        runner=onnx_runner(session),
+        engine="onnx",
+        facts=facts,
+        image=image.name,
+        dtype=_TYPES[image.type],
+        size=chosen,
+        others=others,
+        outputs=tuple(output.name for output in session.get_outputs()),
+    )
 
 
 def _open_session(path: Path) -> tuple[Any, str]:
@@ -144,11 +192,8 @@ def _open_session(path: Path) -> tuple[Any, str]:
     except (OSError, ValueError) as problem:
         raise FileError(f"{path} cannot be read: {first_line(problem)}") from None
     weights = _weight_files(path, content)
-    options = session_options(available_cores())
-    # Threads that wait for the next image by spinning take the cores from decoding it.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     try:
-        session = new_session(str(path), options, best_providers())
+        session = open_session(path)
     except Exception as problem:  # its errors share no parent
         if missing := [file for file in weights if not file.is_file()]:
             raise FileError(f"{path} needs its weights from {missing[0].name}; copy that file beside it") from None
@@ -205,19 +250,6 @@ def _input_size(
             mend="detector.size",
         )
     return across, down
-
-
-def _normalised(image: Image, images: Preprocessing) -> NDArray[np.float32]:
-    """uint8[height, width, 3] -> float32[1, 3, height, width]: (x / 255 - mean) / std of each colour.
-
-    The encoder's `normalised` does the same for crops; for one large image it takes four times as long.
-    """
-    std = np.array(images.std)
-    scale, shift = 1 / (255 * std), np.array(images.mean) / std
-    colours = np.ascontiguousarray(image.transpose(2, 0, 1))
-    values = np.multiply(colours, scale.astype(np.float32)[:, None, None], dtype=np.float32)
-    values -= shift.astype(np.float32)[:, None, None]
-    return values[None]
 
 
 def _refuse_large(path: Path, count: int) -> None:

@@ -30,6 +30,8 @@ class DetectorSettings(SettingsSchema):
             "none" if they are scores already.
         boxes: Whether a box is given by its centre and size or by two corners.
         scale: Whether boxes are in pixels of the input or in shares of it.
+        engine: What computes the model: "onnx" (ONNX Runtime) or "openvino". "auto" takes OpenVINO for a detector of
+            polypcount, where it is installed and gives the same as ONNX Runtime; otherwise ONNX Runtime.
     """
 
     KIND: ClassVar[str] = "detector"
@@ -43,3 +45,4 @@ class DetectorSettings(SettingsSchema):
     activation: Literal["auto", "none", "sigmoid", "softmax"] = "auto"
     boxes: Literal["auto", "cxcywh", "xyxy"] = "auto"
     scale: Literal["auto", "pixels", "unit"] = "auto"
+    engine: Literal["auto", "onnx", "openvino"] = "auto"

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polypcount.counting.result import CountedPolyp, CountedTracklet, CountReport, Picture
-from polypcount.report.words import Clock, amount, certainty, doubt, duration
+from polypcount.counting.result import CountedPolyp, CountedTracklet, CountReport, LookScores, Picture
+from polypcount.report.words import Clock, amount, certainty, doubt, duration, percent
 
 _VIEWS = 8
 MOST_PAIRS = 12
+MOST_SET_ASIDE = 24
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,23 @@ class PairSide:
     span: str
 
 
+@dataclass(frozen=True)
+class SetAsideCard:
+    """A tracklet that is perhaps no polyp.
+
+    Attributes:
+        number: 1, 2, ... in time order.
+        best: Its best frame.
+        views: Pictures over time.
+        facts: Names and values, in order.
+    """
+
+    number: int
+    best: PagePicture | None
+    views: tuple[PagePicture, ...]
+    facts: tuple[tuple[str, str], ...]
+
+
 def card_of(report: CountReport, polyp: CountedPolyp) -> PolypCard:
     """The card of one polyp."""
     clock = Clock(report)
@@ -75,6 +93,7 @@ def card_of(report: CountReport, polyp: CountedPolyp) -> PolypCard:
         ("Visible for", duration(report.visible_seconds(polyp), report.visible_frames(polyp))),
         ("Seen in", amount(len(tracklets), "tracklet")),
         ("Certainty", certainty(polyp.certainty, len(report.repeated))),
+        *_score_facts([tracklet.scores for tracklet in tracklets if tracklet.scores is not None]),
     )
     name = f"Polyp {polyp.number}"
     best = best_picture(tracklets)
@@ -95,6 +114,25 @@ def card_of(report: CountReport, polyp: CountedPolyp) -> PolypCard:
         pairs,
         len(concern) - len(pairs),
     )
+
+
+def set_aside_cards(report: CountReport) -> list[SetAsideCard]:
+    """The cards of tracklets that are perhaps no polyp, most likely first, at most `MOST_SET_ASIDE`."""
+    clock, cards = Clock(report), []
+    likely_first = sorted(report.set_aside, key=lambda one: -one.probability)[:MOST_SET_ASIDE]
+    for number, tracklet in enumerate(sorted(likely_first, key=lambda one: one.start_frame), 1):
+        facts = (
+            ("Seen", clock.span(tracklet)),
+            ("Boxes", f"{tracklet.box_count:,}"),
+            *_score_facts([tracklet.scores]),
+            ("Probability of a polyp", percent(tracklet.probability)),
+        )
+        best = tracklet.whole
+        name = "Perhaps no polyp"
+        shown = None if best is None else _page_picture(best, clock, f"{name}, best frame", boxed=True)
+        views = tuple(_page_picture(view, clock, name) for view in tracklet.views)
+        cards.append(SetAsideCard(number, shown, views, facts))
+    return cards
 
 
 def pair_cards(report: CountReport) -> list[tuple[str, PairSide, PairSide]]:
@@ -119,6 +157,18 @@ def best_picture(tracklets: Sequence[CountedTracklet]) -> Picture | None:
     wholes = [tracklet.whole for tracklet in tracklets if tracklet.whole]
     views = [view for tracklet in tracklets for view in tracklet.views]
     return max(wholes or views, key=lambda picture: picture.quality, default=None)
+
+
+def _score_facts(scores: Sequence[LookScores]) -> tuple[tuple[str, str], ...]:
+    """Mean and best score of the boxes that a detector gave; none for boxes from elsewhere."""
+    if not scores:
+        return ()
+    looks = sum(each.looks for each in scores)
+    mean = sum(each.mean * each.looks for each in scores) / looks
+    return (
+        ("Mean score", f"{mean:.2f} in {amount(looks, 'look')}"),
+        ("Best score", f"{max(each.best for each in scores):.2f}"),
+    )
 
 
 def _side(report: CountReport, row: int) -> PairSide:

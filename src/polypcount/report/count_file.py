@@ -8,9 +8,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
-from pydantic import ConfigDict, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
-from polypcount.counting.result import CountedPolyp, CountReport
+from polypcount.counting.result import CountedPolyp, CountedTracklet, CountReport, DetectorRun, SetAsideTracklet
 from polypcount.report.cards import best_picture, first_and_last_frame
 from polypcount.report.provenance import file_name, provenance_values
 from polypcount.storage import Manifest, Schema, read_manifest, write_json
@@ -68,6 +68,29 @@ class _Tracklet(_OpenSchema):
     start_seconds: float | None
     stop_seconds: float | None
     box_count: int
+    mean_score: float | None = None  # earlier files have no scores
+    best_score: float | None = None
+
+
+class _Detector(_OpenSchema):
+    name: str
+    bundled: bool
+    every_frames: int
+    looks: int
+    note: str
+
+
+class _PerhapsNoPolyp(_OpenSchema):
+    start_frame: int
+    stop_frame: int
+    start_seconds: float | None
+    stop_seconds: float | None
+    box_count: int
+    probability: float
+    mean_score: float
+    best_score: float
+    best_frame: int
+    best_box: list[float]
 
 
 class _Pair(_OpenSchema):
@@ -88,9 +111,11 @@ class CountFile(Manifest):
     count: int
     interval: _Interval | None
     no_interval: str = ""
+    detector: _Detector | None = None
     video: _Video
     polyps: list[_Polyp]
     tracklets: list[_Tracklet]
+    perhaps_no_polyp: list[_PerhapsNoPolyp] = Field(default_factory=list)
     pairs: list[_Pair]
     repeated: list[int]
     left_out: int
@@ -151,6 +176,7 @@ def count_values(report: CountReport, files: Sequence[str] = ()) -> dict[str, An
         "count": report.count,
         "interval": None if report.interval is None else asdict(report.interval),
         "no_interval": report.no_interval,
+        "detector": _detector_values(report.detector),
         "video": {
             "id": _valid_text(video.id),
             "file": None if video.source is None else _valid_text(file_name(video.source)),
@@ -165,13 +191,22 @@ def count_values(report: CountReport, files: Sequence[str] = ()) -> dict[str, An
         "tracklets": [
             {
                 "polyp": int(tracklet.polyp),
-                "start_frame": int(tracklet.start_frame),
-                "stop_frame": int(tracklet.stop_frame),
-                "start_seconds": _number(seconds(tracklet.start_frame)),
-                "stop_seconds": _number(seconds(tracklet.stop_frame)),
-                "box_count": int(tracklet.box_count),
+                **_span_values(report, tracklet),
+                "mean_score": None if tracklet.scores is None else _number(tracklet.scores.mean),
+                "best_score": None if tracklet.scores is None else _number(tracklet.scores.best),
             }
             for tracklet in report.tracklets
+        ],
+        "perhaps_no_polyp": [
+            {
+                **_span_values(report, tracklet),
+                "probability": _number(tracklet.probability),
+                "mean_score": _number(tracklet.scores.mean),
+                "best_score": _number(tracklet.scores.best),
+                "best_frame": int(tracklet.best_frame),
+                "best_box": [_number(side) for side in tracklet.best_box],
+            }
+            for tracklet in report.set_aside
         ],
         "pairs": [
             {
@@ -190,6 +225,24 @@ def count_values(report: CountReport, files: Sequence[str] = ()) -> dict[str, An
         "remarks": [_valid_text(remark) for remark in report.remarks],
         "provenance": provenance_values(report.provenance),
         "files": list(files),
+    }
+
+
+def _detector_values(run: DetectorRun | None) -> dict[str, Any] | None:
+    if run is None:
+        return None
+    name = _valid_text(run.name)
+    note = _valid_text(run.note)
+    return {"name": name, "bundled": run.bundled, "every_frames": int(run.step), "looks": int(run.looks), "note": note}
+
+
+def _span_values(report: CountReport, tracklet: CountedTracklet | SetAsideTracklet) -> dict[str, Any]:
+    return {
+        "start_frame": int(tracklet.start_frame),
+        "stop_frame": int(tracklet.stop_frame),
+        "start_seconds": _number(report.seconds_of(tracklet.start_frame)),
+        "stop_seconds": _number(report.seconds_of(tracklet.stop_frame)),
+        "box_count": int(tracklet.box_count),
     }
 
 

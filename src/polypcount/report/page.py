@@ -5,8 +5,8 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from polypcount.counting.result import CountReport
-from polypcount.report.cards import card_of, pair_cards
-from polypcount.report.colours import mark_of
+from polypcount.report.cards import card_of, pair_cards, set_aside_cards
+from polypcount.report.colours import NOT_COUNTED, mark_of
 from polypcount.report.provenance import appendix_rows, provenance_rows
 from polypcount.report.timeline import timelines
 from polypcount.report.words import NOT_A_DEVICE, amount, duration, percent
@@ -26,6 +26,7 @@ def report_page(report: CountReport) -> str:
         duration=duration(report.seconds_of(report.video.frame_count), report.video.frame_count),
         timelines=timelines(report),
         cards=[card_of(report, polyp) for polyp in report.polyps],
+        set_aside=set_aside_cards(report),
         pairs=pair_cards(report),
         provenance=provenance_rows(report),
         appendix=appendix_rows(report),
@@ -50,5 +51,5 @@ def _environment() -> "Environment":
         lstrip_blocks=True,
     )
     environment.filters.update(amount=amount, percent=percent)
-    environment.globals.update(policy=_POLICY, not_a_device=NOT_A_DEVICE, mark_of=mark_of)
+    environment.globals.update(policy=_POLICY, not_a_device=NOT_A_DEVICE, mark_of=mark_of, not_counted=NOT_COUNTED)
     return environment

@@ -13,7 +13,8 @@ _POLYPS = (
     "visible_frames",
     "visible_seconds",
 )
-_TRACKLETS = ("polyp", "start_frame", "stop_frame", "start_seconds", "stop_seconds", "box_count")
+_SPAN = ("start_frame", "stop_frame", "start_seconds", "stop_seconds", "box_count")
+_SCORES = ("mean_score", "best_score")
 
 
 def polyps_csv(count: Mapping[str, Any]) -> str:
@@ -33,9 +34,14 @@ def polyps_csv(count: Mapping[str, Any]) -> str:
 
 
 def tracklets_csv(count: Mapping[str, Any]) -> str:
-    """A row for each tracklet in the values of a count.json."""
-    rows = (
-        [count["video"]["id"], row, *(tracklet[name] for name in _TRACKLETS)]
+    """A row for each tracklet in the values of a count.json; those that are perhaps no polyp come last, without one."""
+    names, video = (*_SPAN, *_SCORES), count["video"]["id"]
+    rows = [
+        [video, row, tracklet["polyp"], *(tracklet[name] for name in names), None]
         for row, tracklet in enumerate(count["tracklets"])
-    )
-    return csv_text(("video", "tracklet", *_TRACKLETS), rows)
+    ]
+    rows += [
+        [video, None, None, *(tracklet[name] for name in names), tracklet["probability"]]
+        for tracklet in count["perhaps_no_polyp"]
+    ]
+    return csv_text(("video", "tracklet", "polyp", *names, "probability"), rows)

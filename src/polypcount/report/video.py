@@ -37,10 +37,10 @@ def write_annotated(
 ) -> Path:
     """Write what was counted of the recording as an mp4 file, with a box, colour and number for each polyp.
 
-    Boxes that were not counted are grey. A frame that cannot be read is replaced by the frame before it. Frames are
-    read, drawn and written one at a time. Video needs an even width and height, so a last odd column or row is
-    repeated. Each frame is shown at its own time, so the times of the report are those of the video,
-    unless only a part was counted.
+    Boxes that were not counted are grey; of a detector that ran here, only those in a track are drawn. A frame that
+    cannot be read is replaced by the frame before it. Frames are read, drawn and written one at a time. Video needs an
+    even width and height, so a last odd column or row is repeated. Each frame is shown at its own time, so the times
+    of the report are those of the video, unless only a part was counted.
     If the file lies in the folder of a report, its count.json lists it.
 
     Args:
@@ -80,7 +80,9 @@ def _drawn(
     progress: Progress,
 ) -> Iterator[Image]:
     assert report.boxes is not None
-    order = np.argsort(report.boxes.frame, kind="stable")
+    # A detector that ran here looked at some frames only, so its boxes that are in no track would flicker.
+    shown_rows = np.flatnonzero((report.boxes.track >= 0) | (report.detected is None))
+    order = shown_rows[np.argsort(report.boxes.frame[shown_rows], kind="stable")]
     frames = report.boxes.frame[order]
     for index, image in zip(part, _every_frame(source, part), strict=True):
         shown = image if mask is None else mask.apply(image)

@@ -2,7 +2,7 @@
 
 import math
 
-from polypcount.counting.result import CountedTracklet, CountReport, DoubtfulPair
+from polypcount.counting.result import CountedTracklet, CountReport, DoubtfulPair, SetAsideTracklet
 
 NOT_A_DEVICE = "Research software, not a medical device."
 _SPACE = "\N{NO-BREAK SPACE}"
@@ -33,7 +33,7 @@ class Clock:
         seconds = self._report.seconds_of(frame)
         return f"frame{_SPACE}{frame:,}" if seconds is None else minutes(seconds, self._decimals)
 
-    def span(self, tracklet: CountedTracklet) -> str:
+    def span(self, tracklet: CountedTracklet | SetAsideTracklet) -> str:
         """From the first to the last frame of a tracklet: "12:04 to 12:19"."""
         return f"{self.moment(tracklet.start_frame)} to {self.moment(tracklet.stop_frame - 1)}"
 

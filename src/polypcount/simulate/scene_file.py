@@ -27,6 +27,7 @@ from polypcount.storage import Manifest, read_manifest, write_text
 from polypcount.video import CropRule
 from polypcount.video.crop import padded
 from polypcount.video.frames import Image, refuse_large, wanted_frames
+from polypcount.video.views import FrameView
 
 # Raise it with every change in drawing. It is in the file, so everything made from the file is then made again.
 FORMAT_VERSION = 2
@@ -112,8 +113,12 @@ class SceneSource:
 
     def frames(self, wanted: ArrayLike) -> Iterator[tuple[int, Image]]:
         """Each wanted frame once, in rising order."""
+        return ((frame, view.pixels.image()) for frame, view in self.views(wanted))
+
+    def views(self, wanted: ArrayLike) -> Iterator[tuple[int, FrameView]]:
+        """The same frames, drawn when their pixels are asked for, and small at once; see `polypcount.video.views`."""
         for frame in wanted_frames(wanted, self.frame_count, self._path).tolist():
-            yield frame, self._scene.draw(frame)
+            yield frame, FrameView(self.width, self.height, _Drawing(self._scene, frame))
 
     def crop(self, frame: int, xyxy: NDArray[np.float32], rule: CropRule) -> Image:
         """The crop around a box, drawn at its own size: about 10 times faster than cutting it from a whole frame."""
@@ -121,6 +126,19 @@ class SceneSource:
         left, top, right, bottom = rule.region(xyxy, self.width, self.height)
         size = rule.shown_size(right - left, bottom - top)
         return padded(self._scene.draw(frame, (left, top, right, bottom), size), rule.size)
+
+
+class _Drawing:
+    """A frame that is not drawn yet; see `polypcount.video.views.Pixels`."""
+
+    def __init__(self, scene: Scene, frame: int) -> None:
+        self._scene, self._frame = scene, frame
+
+    def image(self) -> Image:
+        return self._scene.draw(self._frame)
+
+    def scaled(self, width: int, height: int) -> Image:
+        return self._scene.draw(self._frame, size=(width, height))
 
 
 @lru_cache(maxsize=4)

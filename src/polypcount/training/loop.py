@@ -1,26 +1,28 @@
-"""The training loop: steps, epochs, validation, checkpoints, and continuing after a stop."""
+"""The training loop: steps, epochs, validation, checkpoints, and continuing after a stop.
+
+What is learnt is a `Lesson`: that of an encoder, or that of a detector.
+"""
 
 import logging
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 import torch
+from torch import nn
 
-from polypcount.encoder import save_encoder
 from polypcount.errors import FileError, PolypcountError
-from polypcount.training.batches import Batch, ClipSource, batches_with_clips
 from polypcount.training.checkpoint import load_state, pack, save_state, unpack
-from polypcount.training.data import TrainingData
-from polypcount.training.learner import Learner
 from polypcount.training.loggers import Loggers
 from polypcount.training.processes import Stop, is_first, stop_on_signals
-from polypcount.training.run_folder import EPOCH_COLUMNS, STEP_COLUMNS, RunFolder
-from polypcount.training.validate import ValidationScores, better, validate
+from polypcount.training.run_folder import STEP_COLUMNS, RunFolder
+
+ValidationScores = dict[str, float | None]
 
 _log = logging.getLogger(__name__)
 _SECONDS_BETWEEN_CHECKPOINTS = 600.0
@@ -63,6 +65,54 @@ class Moment:
 Watch = Callable[[Moment], None]
 
 
+class Lesson(Protocol):
+    """What the loop asks of something that learns, in one process.
+
+    Attributes:
+        recipe: What to learn, and how: its `epochs`, `steps` and `validation`.
+        fabric: Lightning Fabric, already launched.
+        model: The network, whose whole state is kept in checkpoints.
+        optimizer: What changes its weights.
+        validates: Whether there are videos to validate on.
+    """
+
+    @property
+    def recipe(self) -> Any: ...  # noqa: D102 - described above, with the four below
+    @property
+    def fabric(self) -> Any: ...  # noqa: D102
+    @property
+    def model(self) -> nn.Module: ...  # noqa: D102
+    @property
+    def optimizer(self) -> Any: ...  # noqa: D102
+    @property
+    def validates(self) -> bool: ...  # noqa: D102
+
+    def batches(self, epoch: int) -> list[Any]:
+        """The batches of an epoch, the same in every process and after every restart."""
+
+    def reading(self, batches: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+        """Each batch with the pixels of this process's share of it. Threads read the next ones meanwhile."""
+
+    def step(self, batch: Any, pixels: Any, epoch: int, step: int, progress: float) -> tuple[float, float]:
+        """Learn from one batch; returns the loss and the learning rate.
+
+        All random numbers depend only on the recipe's seed, the epoch, the step and the process. So a checkpoint needs
+        no random state.
+        """
+
+    def images_of(self, batch: Any) -> int:
+        """How many images a batch has."""
+
+    def validate(self, between: Callable[[], object]) -> ValidationScores:
+        """Scores on videos that are not learnt from. `between` may raise to end it."""
+
+    def better(self, scores: ValidationScores, best: float | None) -> bool:
+        """Whether these scores are better than the best value so far of the recipe's `validation.monitor`."""
+
+    def keep(self, folder: Path, data_hash: str, metrics: dict[str, Any]) -> None:
+        """Write what has been learnt into the run folder."""
+
+
 @dataclass
 class Course:
     """Where a training is: the next epoch and step, the losses of the epoch, the best epoch so far."""
@@ -81,28 +131,20 @@ class Loop:
     """One process's part in a training.
 
     Attributes:
-        learning: The data for training.
-        crops: Pixels or features of the data for training.
-        validation: The data for validation, or None.
-        validation_crops: Pixels or features of the data for validation.
-        readers: Threads that read crops.
+        lesson: What is learnt.
+        run_folder: Where everything is written.
         watch: Called after each step and each epoch.
         loggers: Loggers of the first process.
     """
 
-    learner: Learner
+    lesson: Lesson
     run_folder: RunFolder
-    learning: TrainingData
-    crops: ClipSource
-    validation: TrainingData | None
-    validation_crops: ClipSource | None
-    readers: int
     watch: Watch
     loggers: Loggers | None = None
     course: Course = field(default_factory=Course)
 
     def __post_init__(self) -> None:
-        self.recipe, self.fabric = self.learner.recipe, self.learner.fabric
+        self.recipe, self.fabric = self.lesson.recipe, self.lesson.fabric
         self.first = is_first()
         self._saved_at = self._step_began = time.monotonic()
         self._speeds: deque[tuple[int, float]] = deque(maxlen=_STEPS_OF_SPEED)
@@ -118,14 +160,13 @@ class Loop:
                 self._run_epoch(stop)
 
     def finish(self, data_hash: str) -> None:
-        """Save the encoder of the best epoch into the run folder."""
-        encoder, course = self.learner.encoder, self.course
+        """Save what the best epoch has learnt into the run folder."""
+        course = self.course
         if course.best_epoch is not None:
             weights, _ = load_state(self.run_folder.best)
-            encoder.load_state_dict({name.removeprefix("model."): tensor for name, tensor in weights.items()})
+            self.lesson.model.load_state_dict({name.removeprefix("model."): value for name, value in weights.items()})
         metrics: dict[str, Any] = {"epoch": course.best_epoch or course.epoch, "validation": course.best_metrics}
-        values = self.recipe.model_dump(mode="json")
-        save_encoder(encoder.eval(), self.run_folder.folder, recipe=values, data_hash=data_hash, metrics=metrics)
+        self.lesson.keep(self.run_folder.folder, data_hash, metrics)
         self.run_folder.draw()
         self.run_folder.add(finished=datetime.now(UTC).isoformat(timespec="seconds"), best=metrics)
 
@@ -136,7 +177,7 @@ class Loop:
             tensors, values = load_state(file)
             try:
                 self.course = Course(**values["course"])
-                unpack(file, self.learner.encoder, self.learner.optimizer, tensors, values["optimizer"])
+                unpack(file, self.lesson.model, self.lesson.optimizer, tensors, values["optimizer"])
                 if values["precision"]:  # empty if the run had 32 bits before
                     self.fabric.strategy.precision.load_state_dict(values["precision"])
             except (KeyError, TypeError, ValueError) as problem:
@@ -158,19 +199,17 @@ class Loop:
 
     def _run_epoch(self, stop: Stop) -> None:
         course, recipe = self.course, self.recipe
-        batches = list(self.learning.sampler.batches(course.epoch))
+        batches = self.lesson.batches(course.epoch)
         total, before = recipe.total_steps(len(batches)), course.steps_done - course.step
         if recipe.steps is not None:
             batches = batches[: recipe.steps - before]
-        left, size = batches[course.step :], recipe.crop.size if recipe.augmentation.off else None
-        rank, world = self.fabric.global_rank, self.fabric.world_size
         self._step_began = time.monotonic()
-        for batch, clips in batches_with_clips(self.crops, left, size, rank, world, self.readers):
+        for batch, pixels in self.lesson.reading(batches[course.step :]):
             if recipe.steps is not None:
                 progress = (course.steps_done + 0.5) / recipe.steps
             else:  # epochs may differ in length
                 progress = (course.epoch + (course.step + 0.5) / len(batches)) / recipe.epochs
-            loss, rate = self.learner.step(batch, clips, course.epoch, course.step, progress)
+            loss, rate = self.lesson.step(batch, pixels, course.epoch, course.step, progress)
             course.step += 1
             course.steps_done += 1
             course.losses.append(loss)
@@ -189,15 +228,15 @@ class Loop:
         if not self.first:
             return
         monitor = self.recipe.validation.monitor
-        if scores and better(scores, course.best, monitor):
+        if scores and self.lesson.better(scores, course.best):
             course.best, course.best_epoch, course.best_metrics = scores.get(monitor), course.epoch, scores
-            weights = {f"model.{name}": tensor for name, tensor in self.learner.encoder.state_dict().items()}
+            weights = {f"model.{name}": tensor for name, tensor in self.lesson.model.state_dict().items()}
             save_state(self.run_folder.best, weights, {"epoch": course.epoch, "validation": scores})
         elif scores and course.best_epoch is None:
             course.best_metrics = scores
             _log.warning("validation: %s is undefined on these videos; the last epoch will count", monitor)
         row = {**scores, "epoch": course.epoch, "steps": steps, "loss": loss, "validation_loss": scores.get("loss")}
-        self.run_folder.log("epochs.csv", EPOCH_COLUMNS, row)
+        self.run_folder.log("epochs.csv", self.run_folder.epoch_columns, row)
         if self.loggers is not None:
             named = {f"validation/{name}": value for name, value in scores.items()}
             self.loggers.log({"train/epoch_loss": loss, **named}, course.steps_done)
@@ -208,16 +247,16 @@ class Loop:
         self.watch(Moment(course.epoch, 0, course.steps_done, total, loss, self._speed(), scores))
 
     def _validate(self, stop: Stop) -> ValidationScores:
-        if self.validation is None or self.validation_crops is None:
+        if not self.lesson.validates:
             return {}
         self._save()  # validation may take long
         # Other processes wait for the end of validation, so it can only be stopped early if there is one process.
         between = (lambda: self._stop_if_asked(stop)) if self.fabric.world_size == 1 else (lambda: None)
-        return validate(self.learner, self.validation, self.validation_crops, between)
+        return self.lesson.validate(between)
 
-    def _report_step(self, batch: Batch, total: int, loss: float, rate: float) -> None:
+    def _report_step(self, batch: Any, total: int, loss: float, rate: float) -> None:
         now = time.monotonic()
-        self._speeds.append((sum(map(len, batch.rows)), now - self._step_began))
+        self._speeds.append((self.lesson.images_of(batch), now - self._step_began))
         self._step_began = now
         course, speed = self.course, self._speed()
         row = {"epoch": course.epoch + 1, "step": course.step, "loss": loss, "learning_rate": rate}
@@ -231,7 +270,7 @@ class Loop:
 
     def _finished(self) -> bool:
         course, recipe = self.course, self.recipe
-        return course.epoch >= recipe.epochs if recipe.steps is None else course.steps_done >= recipe.steps
+        return bool(course.epoch >= recipe.epochs if recipe.steps is None else course.steps_done >= recipe.steps)
 
     def _patience_is_over(self) -> bool:
         course, patience = self.course, self.recipe.validation.patience
@@ -245,7 +284,7 @@ class Loop:
         return float(self.fabric.all_reduce(torch.tensor(value, device=self.fabric.device), reduce_op="max"))
 
     def _save(self) -> None:
-        tensors, optimizer = pack(self.learner.encoder, self.learner.optimizer)
+        tensors, optimizer = pack(self.lesson.model, self.lesson.optimizer)
         precision = self.fabric.strategy.precision.state_dict()
         values = {"course": asdict(self.course), "optimizer": optimizer, "precision": precision}
         save_state(self.run_folder.last, tensors, values)

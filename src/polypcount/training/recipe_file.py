@@ -8,7 +8,7 @@ from types import NoneType
 from typing import Any
 
 from polypcount.errors import DataError, FileError, first_line
-from polypcount.storage import check
+from polypcount.storage import Schema, check
 from polypcount.training.plain_yaml import read_yaml, yaml_text
 from polypcount.training.recipe import Recipe
 
@@ -23,7 +23,7 @@ def recipe_names() -> list[str]:
 
 
 def load_recipe(recipe: str | Path | Mapping[str, Any] | Recipe = "temporal", changes: Sequence[str] = ()) -> Recipe:
-    """A recipe by name, from a YAML file, or from its values.
+    """A recipe of an encoder by name, from a YAML file, or from its values.
 
     Args:
         recipe: Name, file or values.
@@ -33,19 +33,34 @@ def load_recipe(recipe: str | Path | Mapping[str, Any] | Recipe = "temporal", ch
     Raises:
         DataErrors: One line for each key that is unknown, missing or of another kind.
     """
-    if isinstance(recipe, Recipe):
+    values, source = recipe_values(recipe, changes)
+    if task_of(values) != "encoder":
+        raise DataError(f"{source} is for a {task_of(values)}, and an encoder is trained here")
+    return check(Recipe, {key: value for key, value in values.items() if key != "task"}, source)
+
+
+def recipe_values(
+    recipe: str | Path | Mapping[str, Any] | Schema, changes: Sequence[str] = ()
+) -> tuple[dict[str, Any], str]:
+    """The values of a recipe with those of its base and the changes, not yet checked, and what to call it."""
+    if isinstance(recipe, Schema):
         values: dict[str, Any] = recipe.model_dump(mode="json")
-        source = f"recipe {recipe.name}"
+        source = f"recipe {values.get('name')}"
     elif isinstance(recipe, Mapping):
         values, source = _with_base(deepcopy(dict(recipe)), "recipe", Path(), 0), "recipe"
     else:
         values, source = _read(str(recipe), Path(), 0), f"recipe {recipe}"
     for change in sorted(changes, key=lambda change: not change.partition("=")[0].strip().endswith(".kind")):
         _apply(values, change)
-    return check(Recipe, values, source)
+    return values, source
 
 
-def recipe_text(recipe: Recipe) -> str:
+def task_of(values: Mapping[str, Any]) -> str:
+    """What a recipe trains, by its values: `encoder`, or `detector`."""
+    return str(values.get("task", "encoder"))
+
+
+def recipe_text(recipe: Schema) -> str:
     """The whole recipe as YAML that `load_recipe` reads back."""
     return yaml_text(recipe.model_dump(mode="json"))
 

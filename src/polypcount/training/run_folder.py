@@ -11,6 +11,7 @@ import csv
 import json
 import os
 import platform
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from importlib import metadata
 from pathlib import Path
@@ -21,8 +22,7 @@ from numpy.typing import NDArray
 
 from polypcount.errors import FileError, first_line
 from polypcount.machine import available_cores
-from polypcount.storage import csv_text, only_writer, read_json, remove_leftovers, write_text
-from polypcount.training.recipe import Recipe
+from polypcount.storage import Schema, csv_text, only_writer, read_json, remove_leftovers, write_text
 from polypcount.training.recipe_file import load_recipe, recipe_text
 from polypcount.version import __version__
 
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 STEP_COLUMNS = ("epoch", "step", "loss", "learning_rate", "crops_per_second")
-EPOCH_COLUMNS = ("epoch", "steps", "loss", "validation_loss", "mean_average_precision", "hit_rate_1", "auroc")
+EPOCH_COLUMNS = ("epoch", "steps", "loss", "validation_loss")  # and the scores of what is learnt
+ENCODER_SCORES = {"mean_average_precision": "mAP", "hit_rate_1": "HR@1", "auroc": "pair AUROC"}
 _LOCK = ".lock"
 # The files that exist before the first step. A run with no other files may be started again.
 _PREPARED = {"recipe.yaml", "run.json", _LOCK}
@@ -39,10 +40,22 @@ _PACKAGES = ("torch", "lightning", "transformers", "numpy", "safetensors", "onnx
 
 
 class RunFolder:
-    """The folder of one run; only the first process writes to it."""
+    """The folder of one run; only the first process writes to it.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    Args:
+        folder: The folder.
+        scores: Scores of validation, and how figures call them; those of an encoder by default.
+        read_recipe: Reads a recipe file.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        scores: Mapping[str, str] = ENCODER_SCORES,
+        read_recipe: Callable[[Path], Schema] = load_recipe,
+    ) -> None:
+        self.folder, self._scores, self._read_recipe = folder, scores, read_recipe
+        self.epoch_columns = (*EPOCH_COLUMNS, *scores)
         self.last = folder / "checkpoints" / "last.safetensors"
         self.best = folder / "checkpoints" / "best.safetensors"
 
@@ -70,13 +83,13 @@ class RunFolder:
         for folder in (self.folder, self.folder / "checkpoints"):
             remove_leftovers(folder)
 
-    def begin(self, recipe: Recipe, about: dict[str, Any]) -> None:
+    def begin(self, recipe: Schema, about: dict[str, Any]) -> None:
         """Set up a new run."""
         self.refuse_used()
         self.write("recipe.yaml", recipe_text(recipe))
         self._write_about({**about, "environment": environment()})
 
-    def refuse_another(self, recipe: Recipe, corpus_hash: str) -> None:
+    def refuse_another(self, recipe: Schema, corpus_hash: str) -> None:
         """Raise `FileError` unless the run in the folder has this corpus and recipe; it may have more epochs."""
         if not self.started:
             raise FileError(f"{self.folder} holds no run to resume; start a new one", mend="resume")
@@ -89,9 +102,9 @@ class RunFolder:
         if self.about().get("corpus_hash") != corpus_hash:
             raise FileError(f"{self.folder}: the run was begun with another corpus; resume with that one")
 
-    def recipe(self) -> Recipe:
+    def recipe(self) -> Any:
         """The recipe of the run."""
-        return load_recipe(self.folder / "recipe.yaml")
+        return self._read_recipe(self.folder / "recipe.yaml")
 
     def about(self) -> dict[str, Any]:
         """The content of `run.json`."""
@@ -127,7 +140,7 @@ class RunFolder:
             # Epochs and steps count from 1. Rows of epochs.csv have no step and stand for whole epochs.
             return (int(row["epoch"]), int(row.get("step", step + 1))) <= (epoch + 1, step)
 
-        for name, columns in (("steps.csv", STEP_COLUMNS), ("epochs.csv", EPOCH_COLUMNS)):
+        for name, columns in (("steps.csv", STEP_COLUMNS), ("epochs.csv", self.epoch_columns)):
             try:
                 rows = [list(row.values()) for row in self.rows(name) if is_before(row)]
             except (KeyError, ValueError):
@@ -148,7 +161,7 @@ class RunFolder:
 
         steps, epochs = (_columns(self.rows(name)) for name in ("steps.csv", "epochs.csv"))
         if steps:
-            save_figure(_draw(steps, epochs), self.folder / "loss.svg")
+            save_figure(_draw(steps, epochs, self._scores), self.folder / "loss.svg")
 
     def _write_about(self, values: dict[str, Any]) -> None:
         self.write("run.json", json.dumps(values, indent=2, allow_nan=False) + "\n")
@@ -174,7 +187,9 @@ def environment() -> dict[str, Any]:
     }
 
 
-def _draw(steps: dict[str, NDArray[np.float64]], epochs: dict[str, NDArray[np.float64]]) -> "Figure":
+def _draw(
+    steps: dict[str, NDArray[np.float64]], epochs: dict[str, NDArray[np.float64]], scores: Mapping[str, str]
+) -> "Figure":
     """The loss of every step, and the validation of every epoch."""
     from matplotlib.figure import Figure
 
@@ -186,8 +201,7 @@ def _draw(steps: dict[str, NDArray[np.float64]], epochs: dict[str, NDArray[np.fl
     if len(epochs):
         left.plot(epochs["epoch"], epochs["loss"], color="C0", marker=".", label="an epoch, mean")
         left.plot(epochs["epoch"], epochs["validation_loss"], color="C1", marker=".", label="validation")
-        names = {"hit_rate_1": "HR@1", "mean_average_precision": "mAP", "auroc": "pair AUROC"}
-        for name, label in names.items():
+        for name, label in scores.items():
             right.plot(epochs["epoch"], epochs[name], marker=".", label=label)
         right.legend(fontsize=8)
     left.set(xlabel="epoch", ylabel="loss")

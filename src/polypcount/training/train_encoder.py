@@ -16,6 +16,7 @@ from polypcount.machine import available_cores
 from polypcount.progress import Progress, no_progress
 from polypcount.storage import cache_folder
 from polypcount.training.data import TrainingData, crops_to_learn_from, open_crops, training_data
+from polypcount.training.encoder_lesson import EncoderLesson
 from polypcount.training.frozen import features_never_change, open_both_features
 from polypcount.training.learner import Learner
 from polypcount.training.loggers import Loggers, refuse_missing
@@ -97,31 +98,30 @@ def train(
         fabric.launch()
         fabric.barrier()
         crops, validation_crops = stores or _open_crops(learning, validation, chosen, folder, no_progress)
-        loop = Loop(
+        lesson = EncoderLesson(
             learner=Learner(fabric, encoder, chosen, at_once),
-            run_folder=run_folder,
             learning=learning,
             crops=crops,
             validation=validation,
             validation_crops=validation_crops,
             readers=machine.readers or max(1, available_cores() // 2),
-            watch=watch or (lambda _: None),
         )
+        loop = Loop(lesson, run_folder, watch or (lambda _: None))
         if resume:
             loop.restore()
         if features_never_change(chosen):  # not before `restore`, which loads the backbone of a resumed run
-            features = open_both_features(loop.learner, crops, validation_crops, loop.readers, progress)
-            loop.crops, loop.validation_crops = features
-        if is_first():
-            _run_first(loop, log_to, resume, corpus.content_hash)
-        else:
-            loop.run()
+            features = open_both_features(lesson.learner, crops, validation_crops, lesson.readers, progress)
+            lesson.crops, lesson.validation_crops = features
+        run_whole(loop, log_to, resume, corpus.content_hash)
         fabric.barrier()
     return load_encoder(run_folder.folder)
 
 
-def _run_first(loop: Loop, log_to: Sequence[str], resume: bool, data_hash: str) -> None:
-    """Train in the first process, which writes and logs."""
+def run_whole(loop: Loop, log_to: Sequence[str], resume: bool, data_hash: str) -> None:
+    """Train; the first process writes and logs."""
+    if not is_first():
+        loop.run()
+        return
     run_folder, values = loop.run_folder, loop.recipe.model_dump(mode="json")
     step = loop.course.steps_done if resume else None
     with Loggers(log_to, run_folder.folder, run_folder.about(), values, step) as loop.loggers:
@@ -169,15 +169,22 @@ def _about(
     """What `run.json` says about a run, apart from the environment."""
     sides = {"learnt_from": learning, "validated_on": validation}
     return {
+        **about_run(corpus, recipe, machine),
+        **{
+            name: side and {"use": side.sampler.use, "videos": [video.id for video in side.corpus.videos]}
+            for name, side in sides.items()
+        },
+        "views_at_once": at_once,  # a resumed run takes the same number, so that its dropout is the same
+    }
+
+
+def about_run(corpus: Corpus, recipe: Any, machine: Machine) -> dict[str, Any]:
+    """What `run.json` says about every run."""
+    return {
         "id": secrets.token_hex(8),
         "recipe": recipe.name,
         "seed": recipe.seed,
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "corpus_hash": corpus.content_hash,
-        **{
-            name: side and {"use": side.sampler.use, "videos": [video.id for video in side.corpus.videos]}
-            for name, side in sides.items()
-        },
         "machine": asdict(machine),
-        "views_at_once": at_once,  # a resumed run takes the same number, so that its dropout is the same
     }

@@ -13,9 +13,9 @@ from polypcount.evaluation import reidentification_scores, retrieval_scores
 from polypcount.training.batches import Clips, ClipSource, batches_with_clips, read_clips
 from polypcount.training.data import TrainingData
 from polypcount.training.learner import DIVERGED, Learner, batch_targets, encode_clips
+from polypcount.training.loop import ValidationScores
 from polypcount.training.loss import soft_contrastive_loss
 
-ValidationScores = dict[str, float | None]
 _FRAMES_AT_ONCE = 256
 
 

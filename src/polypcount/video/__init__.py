@@ -6,6 +6,7 @@ from polypcount.video.opening import open_source, open_video
 from polypcount.video.store import CropStore
 from polypcount.video.store_build import build_store
 from polypcount.video.view_mask import FrameMask, find_view, parse_rectangle
+from polypcount.video.views import FrameView, views
 from polypcount.video.write import write_video
 
 __all__ = [
@@ -13,11 +14,13 @@ __all__ = [
     "CropStore",
     "FrameMask",
     "FrameSource",
+    "FrameView",
     "build_store",
     "find_view",
     "open_source",
     "open_video",
     "parse_rectangle",
     "resize",
+    "views",
     "write_video",
 ]

@@ -13,7 +13,8 @@ from polypcount.errors import FileError, first_line
 from polypcount.importers.reading import image_size
 from polypcount.natural import natural_key
 from polypcount.video.frames import Image, missing_frame, wanted_frames
-from polypcount.video.images import read_image
+from polypcount.video.images import read_view
+from polypcount.video.views import FrameView
 
 
 class FrameFolder:
@@ -64,13 +65,17 @@ class FrameFolder:
 
     def frames(self, wanted: ArrayLike) -> Iterator[tuple[int, Image]]:
         """Each wanted frame once, in rising order, as (index, RGB uint8[height, width, 3]); see `FrameSource`."""
-        return self._frames(wanted_frames(wanted, self._expected, self.path))
+        return ((index, view.pixels.image()) for index, view in self.views(wanted))
 
-    def _frames(self, wanted: NDArray[np.int64]) -> Iterator[tuple[int, Image]]:
+    def views(self, wanted: ArrayLike) -> Iterator[tuple[int, FrameView]]:
+        """The same frames; a JPEG is decoded when its pixels are asked for, small at once where that suffices."""
+        return self._views(wanted_frames(wanted, self._expected, self.path))
+
+    def _views(self, wanted: NDArray[np.int64]) -> Iterator[tuple[int, FrameView]]:
         for done, index in enumerate(wanted.tolist()):
             if (file := self.file_of(index)) is None:
                 raise missing_frame(self.path, wanted, index, done, "it has no image")
-            yield index, read_image(file)
+            yield index, read_view(file)
 
 
 def images_in(folder: Path) -> list[str]:

@@ -9,7 +9,9 @@ import numpy as np
 
 from polypcount.errors import FileError, first_line
 from polypcount.storage import read_bytes
+from polypcount.video.crop import resize
 from polypcount.video.frames import Image, refuse_large
+from polypcount.video.views import FrameView
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PillowImage
@@ -25,22 +27,47 @@ def read_image(path: Path) -> Image:
     palette images become RGB, transparency is dropped, 16-bit values keep their upper 8 bits. Of several pages, the
     first is read.
     """
+    return read_view(path).image
+
+
+def read_view(path: Path) -> FrameView:
+    """Read an image file as `read_image` does; a JPEG is decoded when its pixels are asked for."""
     data = read_bytes(path, _LARGEST_BYTES)
-    return _read_jpeg(path, data) if data.startswith(_JPEG_START) else _read_with_pillow(path, data)
-
-
-def _read_jpeg(path: Path, data: bytes) -> Image:
+    if not data.startswith(_JPEG_START):
+        return FrameView.of(_read_with_pillow(path, data))
     import simplejpeg  # type: ignore[import-untyped]
 
     try:
         height, width, space, _ = simplejpeg.decode_jpeg_header(data)
-        refuse_large(path, width, height)
-        if space in ("CMYK", "YCCK"):
-            return _read_with_pillow(path, data)
-        image: Image = simplejpeg.decode_jpeg(data, colorspace="RGB")
     except ValueError as problem:
         raise _unreadable(path, problem) from None
-    return image
+    refuse_large(path, width, height)
+    if space in ("CMYK", "YCCK"):
+        return FrameView.of(_read_with_pillow(path, data))
+    return FrameView(width, height, _Jpeg(path, data))
+
+
+class _Jpeg:
+    """A JPEG image that is not decoded yet; see `views.Pixels`."""
+
+    def __init__(self, path: Path, data: bytes) -> None:
+        self._path, self._data = path, data
+
+    def image(self) -> Image:
+        return self._decoded()
+
+    def scaled(self, width: int, height: int) -> Image:
+        # Decoding at a fraction of the size averages over blocks, as `resize` does above twice the size.
+        return resize(self._decoded(min_width=2 * width, min_height=2 * height), width, height)
+
+    def _decoded(self, **least: int) -> Image:
+        import simplejpeg
+
+        try:
+            image: Image = simplejpeg.decode_jpeg(self._data, colorspace="RGB", **least)
+        except ValueError as problem:
+            raise _unreadable(self._path, problem) from None
+        return image
 
 
 def _read_with_pillow(path: Path, data: bytes) -> Image:

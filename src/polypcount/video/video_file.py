@@ -1,6 +1,7 @@
 """Frames of a video file, by exact index."""
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
@@ -9,14 +10,18 @@ from typing import TYPE_CHECKING, BinaryIO
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polypcount.errors import FileError
+from polypcount.errors import FileError, first_line
 from polypcount.video.frames import Image, missing_frame, refuse_large, refuse_no_file, uneven, wanted_frames
 from polypcount.video.video_container import VideoBytes, decoded, read_times
+from polypcount.video.views import FrameView
 
 if TYPE_CHECKING:
     from av import VideoFrame, VideoStream
     from av.container import InputContainer
 
+# Flags of FFmpeg's converter. Bilinear as in Pillow: the filter widens with the reduction, so nothing aliases. Without
+# the other two (SWS_FULL_CHR_H_INT and SWS_FULL_CHR_H_INP), colours are taken from some of the pixels only.
+_BILINEAR, _ALL_COLOURS = 0x2, 0x2000 | 0x4000
 _WORTH_FRAMES = 16  # decoding fewer frames than this is faster than a seek, which starts the decoder again
 
 
@@ -65,13 +70,18 @@ class VideoFile:
 
     def frames(self, wanted: ArrayLike) -> Iterator[tuple[int, Image]]:
         """Each wanted frame once, in rising order, as (index, RGB uint8[height, width, 3]); see `FrameSource`."""
-        return self._frames(wanted_frames(wanted, max(self.frame_count, self._expected), self.path))
+        return ((index, view.pixels.image()) for index, view in self.views(wanted))
 
-    def _frames(self, wanted: NDArray[np.int64]) -> Iterator[tuple[int, Image]]:
-        read = []
+    def views(self, wanted: ArrayLike) -> Iterator[tuple[int, FrameView]]:
+        """The same frames, converted to RGB only when they are asked for; see `views`."""
+        return self._views(wanted_frames(wanted, max(self.frame_count, self._expected), self.path))
+
+    def _views(self, wanted: NDArray[np.int64]) -> Iterator[tuple[int, FrameView]]:
+        read, converter = [], _Converter()
         for index, frame in self._readable(wanted[wanted < self.frame_count]):
-            refuse_large(f"{self.path}, frame {index}", frame.width, frame.height)
-            yield index, np.asarray(frame.to_ndarray(format="rgb24"), np.uint8)
+            name = f"{self.path}, frame {index}"
+            refuse_large(name, frame.width, frame.height)
+            yield index, FrameView(frame.width, frame.height, _DecodedFrame(frame, converter, name))
             read.append(index)
         if len(read) < len(wanted):
             first = int(np.setdiff1d(wanted, read)[0])
@@ -132,3 +142,49 @@ class VideoFile:
             index = len(shown) if frame.pts is None else int(np.searchsorted(shown, frame.pts))
             if index < len(shown) and shown[index] == frame.pts:
                 yield index, frame
+
+
+class _Converter:
+    """Converts decoded frames to RGB, one at a time: FFmpeg's converter may not be used by two threads at once.
+
+    Each size has its own converter, since a change of size sets it up anew, which takes longer than converting.
+    """
+
+    def __init__(self) -> None:
+        from av.video.reformatter import VideoReformatter
+
+        self._one_at_a_time = threading.Lock()
+        self._whole, self._small = VideoReformatter(), VideoReformatter()
+
+    def convert(self, frame: "VideoFrame", size: tuple[int, int] | None = None) -> Image:
+        """The frame as RGB uint8[height, width, 3], at its own size or at this width and height."""
+        with self._one_at_a_time:
+            if size is None:
+                converted = self._whole.reformat(frame, format="rgb24")
+            else:
+                converted = self._small.reformat(frame, *size, "rgb24", interpolation=_BILINEAR | _ALL_COLOURS)
+        return np.asarray(converted.to_ndarray(), np.uint8)
+
+
+class _DecodedFrame:
+    """A frame in the format of its decoder; see `views.Pixels`."""
+
+    def __init__(self, frame: "VideoFrame", converter: _Converter, name: str) -> None:
+        self._frame, self._converter, self._name = frame, converter, name
+
+    def image(self) -> Image:
+        return self._convert(None)
+
+    def scaled(self, width: int, height: int) -> Image:
+        return self._convert((width, height))
+
+    def _convert(self, size: tuple[int, int] | None) -> Image:
+        import av
+
+        try:
+            return self._converter.convert(self._frame, size)
+        except (av.FFmpegError, ValueError) as problem:
+            raise FileError(
+                f"{self._name}: its pixels cannot be converted to RGB ({first_line(problem)}); convert the recording to"
+                " H.264 in MP4"
+            ) from None
