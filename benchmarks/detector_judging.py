@@ -153,6 +153,9 @@ def tuned(model: Path, parts: Parts) -> tuple[tuple[float, float], float]:
     shown = [detected_in(detector, parts.tuning.select(videos=names)) for names in by_dataset.values()]
     free = free_images(detector, parts.tuning, 7)
     calibration = calibrate([*shown, free])
+    for name, part in zip(by_dataset, shown, strict=True):
+        value = curve_of(part.matched, np.ones(len(part.sizes))).average_precision
+        print(f"tuning part of {name}: AP50 {value:.3f}", flush=True)
     shown, free = [part.calibrated(*calibration) for part in shown], free.calibrated(*calibration)
     return calibration, choose_threshold(shown, free)
 
