@@ -1,9 +1,9 @@
 """Make the bundled detector: draw its frames, train it in rounds with hard negatives, choose its threshold, judge it.
 
 It learns from real stills and sequences, simulated frames, and frames without polyps (see detector_data.py). The first
-round has small images and begins with ImageNet's weights. After it, the detector looks at frames without polyps that it
+round begins with ImageNet's weights. After each round, the detector looks at frames without polyps that it
 has not learnt from: simulated stretches, and polyp-free parts of the stills that it learns from. Those on which
-it is most wrong are learnt from in the next round.
+it is most wrong are learnt from in the rounds that follow.
 
 On the tuning part, a slope and an offset are fitted that turn its scores into the chance that a box shows a polyp, and
 the threshold is chosen. Then it is judged once on what was held back: stills of Kvasir-SEG and PolypGen, sequences 1 to
@@ -11,7 +11,7 @@ the threshold is chosen. Then it is judged once on what was held back: stills of
 
 Run: .venv/bin/python -m benchmarks.bundled_detector KVASIR_SEG POLYPGEN CVC_CLINICDB CP_CHILD OUT [--seed 0]
          [--without kvasir|polypgen|cvc]   leaves a dataset out of learning, to judge on a hospital never seen
-         [--epochs 2 4]                    lengths of the rounds
+         [--epochs 3 2 8]                  lengths of the rounds
          [--set KEY=VALUE ...]             other settings, to try them
          [--bundle src/polypcount/detection/bundled]
 """
@@ -49,13 +49,13 @@ from polypcount.tracking import evenly
 from polypcount.training import Moment
 from polypcount.video import open_source
 
-POLYP_FRAMES, EMPTY_FRAMES = 6, 12  # of each simulated procedure
-PROCEDURES, LEARNT_EMPTY = 90, 3  # of the empty frames of a procedure, so many are learnt from; the others are mined
+POLYP_FRAMES, EMPTY_FRAMES = 8, 24  # of each simulated procedure
+PROCEDURES, LEARNT_EMPTY = 90, 5  # of the empty frames of a procedure, so many are learnt from; the others are mined
 CHILD_FRAMES, FREE_PARTS, HARD = 300, 500, 500
-# The first round has a rate that does not fall, and sees frames that are changed much. Later ones see frames that are
-# more like those of a recording. All else is as the recipe says.
-FIRST = ("model.width=256", "model.height=192", "optimizer.schedule=constant", "optimizer.warmup=0")
-LATER = (
+# All rounds but the last have small images and a rate that does not fall: they find out what is hard. The last one is
+# the longest, and sees frames that are more like those of a recording. All else is as the recipe says.
+EARLY = ("model.width=256", "model.height=192", "optimizer.schedule=constant", "optimizer.warmup=0")
+LAST = (
     *("model.width=320", "model.height=256", "changes.rotation=45", "changes.zoom=2", "changes.shrink=1.6"),
     *("changes.exposure=0.4", "changes.veil=0.03"),
 )
@@ -97,8 +97,17 @@ def materials(options: argparse.Namespace, parts: Parts) -> tuple[Corpus, list[P
             target = free if number % 3 == 0 and number < 3 * FREE_PARTS else free_pool
             save_image(target / f"{number:05d}.jpg", image)
     child, with_polyps = cp_child(options.cp_child), _only_shown(drawn)
-    corpora = [parts.learnt, with_polyps, child, *_single_images(some, "drawn-empty"), *_single_images(free, "free")]
+    corpora = [parts.learnt, again(parts.learnt), with_polyps, child]
+    corpora += [*_single_images(some, "drawn-empty"), *_single_images(free, "free")]
     return pc.merge(corpora), [pool, free_pool]
+
+
+def again(corpus: Corpus) -> Corpus:
+    """The corpus by other names: real frames are learnt from twice an epoch, so that they are half of what is seen."""
+    names = [f"{video.id}-again" for video in corpus.videos]
+    videos = tuple(replace(video, id=name) for video, name in zip(corpus.videos, names, strict=True))
+    polyps = tuple(Polyp(f"{polyp.id}-again", f"{polyp.video}-again") for polyp in corpus.polyps)
+    return replace(corpus, videos=videos, polyps=polyps)
 
 
 def _only_shown(corpus: Corpus) -> Corpus:
@@ -170,7 +179,7 @@ def mined(folders: list[Path], detector: Path, place: Path, most: int) -> list[C
 def trained(options: argparse.Namespace, parts: Parts) -> Path:
     """The run folder of the last round; rounds that are there are not trained again."""
     corpus, pools = materials(options, parts)
-    masks = masks_of(parts.learnt)
+    masks = masks_of(pc.merge([parts.learnt, again(parts.learnt)]))
     start, hard, last = "imagenet", list[Corpus](), Path()
     for turn, epochs in enumerate(options.epochs):
         run: Path = options.out / f"round-{turn}-{options.seed}"
@@ -183,7 +192,7 @@ def trained(options: argparse.Namespace, parts: Parts) -> Path:
                 "data.validation_share=0",
                 "data.empty=100",
                 "validation.monitor=last",
-                *(LATER if turn else FIRST),
+                *(LAST if turn + 1 == len(options.epochs) else EARLY),
                 *options.changes,
             ]
             begun = time.monotonic()
@@ -223,7 +232,7 @@ def main() -> None:
         parser.add_argument(name, type=Path)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--without", default="", choices=["", "kvasir", "polypgen", "cvc"])
-    parser.add_argument("--epochs", type=int, nargs="+", default=[2, 4])
+    parser.add_argument("--epochs", type=int, nargs="+", default=[3, 2, 8])
     parser.add_argument("--set", nargs="*", default=[], dest="changes", help="changes to the recipe of all rounds")
     parser.add_argument("--bundle", type=Path)
     options = parser.parse_args()
@@ -243,7 +252,7 @@ def main() -> None:
         "made_by": "benchmarks/bundled_detector.py",
         "data": _data(options, parts),
     }
-    settings["rounds"] = {"epochs": options.epochs, "first": FIRST, "later": LATER, "seed": options.seed}
+    settings["rounds"] = {"epochs": options.epochs, "early": EARLY, "last": LAST, "seed": options.seed}
     about: dict[str, Any] = {"data_hash": parts.learnt.content_hash, "metrics": {}, "calibration": calibration}
     keep_detector(network, made, recipe, **about, **settings)
     figures = judged(made / MODEL, parts, threshold)

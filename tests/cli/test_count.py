@@ -38,7 +38,7 @@ def test_a_recording_is_counted_and_reported(case: tuple[Path, Path], tmp_path: 
     assert "embed" in done.stdout
     out = tmp_path / "out"
     names = {"report.html", "count.json", "polyps.csv", "tracklets.csv", "boxes-coco", "boxes-mot", "annotated.mp4"}
-    assert {entry.name for entry in out.iterdir()} == names
+    assert {entry.name for entry in out.iterdir()} == {*names, "review"}
     found = json.loads((out / "count.json").read_text())
     assert found["count"] == 3
     assert [tracklet["polyp"] for tracklet in found["tracklets"]] == [1, 2, 1, 2, 3]

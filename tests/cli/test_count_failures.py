@@ -45,8 +45,9 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
     before = set(tmp_path.iterdir())
     done = with_small_files(20, "count", video, "--boxes", table, "--out", tmp_path / "out")
     assert done.returncode == 2
-    (line,) = done.stderr.splitlines()
+    *progress, line = done.stderr.splitlines()
     assert line.endswith(f"{tmp_path}/out: the report cannot be written: File too large")
+    assert all(one.endswith("left") for one in progress)  # of a slow machine
     assert set(tmp_path.iterdir()) == before
 
 
@@ -187,9 +188,9 @@ def test_pseudonyms_are_in_the_names_of_folders_and_in_the_summary(tmp_path: Pat
     assert done.returncode == 2
     assert "jones.mp4" in done.stderr
     for file in (tmp_path / "out").rglob("*"):
-        text = file.read_text() if file.is_file() else file.name
-        assert "smith" not in text, file
-        assert "jones" not in text, file
+        content = file.read_bytes() if file.is_file() else file.name.encode()
+        assert b"smith" not in content, file
+        assert b"jones" not in content, file
     found = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert [row["count"] for row in found["procedures"]] == [1, None]
     assert [row["adenomas"] for row in found["procedures"]] == [1, 0]
@@ -266,7 +267,7 @@ def test_a_stopped_run_leaves_no_earlier_summary(
         case_in(tmp_path, name, boxes(tracks=True, only=slice(0, 1)))
     asked = ("count", tmp_path / "one.mp4", tmp_path / "two.mp4", "--boxes-dir", tmp_path / "boxes")
     assert polypcount(*asked, "--out", tmp_path / "out").returncode == 0
-    monkeypatch.setattr(import_module("polypcount.counting.count"), "decide", stop)
+    monkeypatch.setattr(import_module("polypcount.counting.basis"), "decide", stop)
     assert polypcount(*asked, "--out", tmp_path / "out", "--force").returncode == 130
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"one", "two"}
     assert all(whole_or_absent(tmp_path / "out" / name) for name in ("one", "two"))

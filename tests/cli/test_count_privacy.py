@@ -1,5 +1,6 @@
 """What a report must not tell."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -28,6 +29,10 @@ def test_folders_stay_out_of_reports_and_summaries(tmp_path: Path) -> None:
     arguments = ["count", f"{relative}/rec1.mp4", f"{relative}/rec2.mp4", "--boxes-dir", f"{relative}/boxes"]
     done = subprocess.run([program, *arguments, "--out", "out"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 2
+    private = tmp_path / "out" / "rec1" / "review" / "recording.json"
+    assert json.loads(private.read_text())["source"] == str(place / "rec1.mp4")
+    assert private.stat().st_mode & 0o077 == 0
+    private.unlink()
     found = written(tmp_path / "out")
     assert "rec2.mp4" in found
     assert "smith_john" not in found

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from polypcount.cli.count_words import counted, details, headline, report_line, spent
+from polypcount.cli.count_words import counted, details, headline, report_line, review_command, spent
 from polypcount.cli.progress import show_progress
 from polypcount.cli.recordings import Target, boxes_beside, boxes_for
 from polypcount.cli.start import raise_if_stopped
@@ -82,6 +82,7 @@ def count_single(target: Target, folder: Path, job: Job) -> None:
     report = _count(target, folder, job)
     job.say(headline(report), important=True)
     job.say(*(f"  {line}" for line in [*details(report), spent(report)]), report_line(folder))
+    job.say(f"review: {review_command(folder)}")
     _write_video(target, report, folder, job)
     if job.as_json:
         typer.echo(json.dumps({**read_count(folder), "folder": str(folder)}, ensure_ascii=False))
@@ -151,7 +152,7 @@ def _count_each(targets: Sequence[Target], folder: Path, job: Job, resected: dic
             typer.echo(f"{harmless(str(kept))} is still there, under the name of the recording", err=True)
     write_summary(rows, folder, histology=resected)
     job.say(f"{sum(not row.error for row in rows)} of {len(rows)} counted")
-    job.say(f"summary: {folder / 'summary.html'}")
+    job.say(f"summary: {folder / 'summary.html'}", f"review: {review_command(folder)}")
     return failed
 
 

@@ -1,5 +1,6 @@
 """What `polypcount count` tells about a count."""
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,3 +67,8 @@ def spent(report: "CountReport") -> str:
 def report_line(folder: Path) -> str:
     """Where the report is."""
     return f"report: {harmless(str(folder / 'report.html'))}"
+
+
+def review_command(folder: Path) -> str:
+    """The command to look at counts and correct them."""
+    return f"polypcount review {harmless(shlex.quote(str(folder)))}"

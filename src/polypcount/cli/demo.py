@@ -27,7 +27,7 @@ def demo(
     The procedure is synthetic. The boxes are those of the simulation, without their polyps, as a detector would give
     them. The true number of polyps is printed beside the count.
     """
-    from polypcount.cli.count_words import counted
+    from polypcount.cli.count_words import counted, review_command
     from polypcount.cli.progress import show_progress
     from polypcount.cli.texts import harmless
     from polypcount.counting import count
@@ -49,6 +49,7 @@ def demo(
     typer.echo(f"recording: {harmless(str(recording))}")
     typer.echo(f"boxes:     {harmless(str(folder / 'boxes'))}")
     typer.echo(f"report:    {harmless(str(folder / 'report' / 'report.html'))}")
+    typer.echo(f"review:    {review_command(folder / 'report')}")
     typer.echo("The same for a recording of yours: polypcount count case.mp4 --boxes case.json")
 
 

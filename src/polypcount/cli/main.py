@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from typer.core import TyperGroup
 
-from polypcount.cli import check, count, demo, doctor, embed, importing, reproduce, simulate, study, train
+from polypcount.cli import check, count, demo, doctor, embed, importing, reproduce, review, simulate, study, train
 from polypcount.cli.start import raise_if_stopped, say_stopped, stoppable
 from polypcount.cli.texts import harmless, with_options
 from polypcount.cli.verb import Verb
@@ -43,6 +43,7 @@ for name, verb in (
     ("study", study.study),
     ("reproduce", reproduce.reproduce),
     ("count", count.count),
+    ("review", review.review),
     ("export", importing.export),
     ("doctor", doctor.doctor),
 ):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from polypcount.corpus import Boxes, Corpus
 from polypcount.counting.assemble import assemble, describe
-from polypcount.counting.decide import decide
+from polypcount.counting.basis import CountBasis
 from polypcount.counting.detected import detector_parameters
 from polypcount.counting.evidence import Evidence, EvidenceCollector, look_at, rows_of_boxes, together_rows
 from polypcount.counting.found import FoundTracklets, find_tracklets, tracker_rules
@@ -74,16 +74,20 @@ def count(
     together = together_rows(evidence, tracked.together())  # int64[m, 2]: tracklets that cannot be one polyp
     known = kept_polyps(evidence, tracked, together) if settings.keep_polyps else None  # KnownPairs | None
     duration = duration_frames(len(recording.part), recording.video.fps)  # frames
-    decision = decide(  # Decision: groups, doubts
+    basis = CountBasis(
+        point,
         evidence,
         together,
         duration,
-        point,
+        recording.video.fps,
+        tracked.tracked,
         settings.polyp_range,
-        known,
-        fps=recording.video.fps,
-        tracked=tracked.tracked,
+        known or KnownPairs(),
+        tracked.tracklets.label,
+        None if settings.anonymous else os.path.abspath(source),
+        settings.video,
     )
+    decision = basis.decide()  # Decision: groups, doubts
     clock.lap("group")
     return assemble(
         recording.video,
@@ -107,6 +111,7 @@ def count(
         remarks=remarks(recording, found, decision, mask, settings),
         mask=mask,
         times=recording.times,
+        basis=basis,
     )
 
 

@@ -77,7 +77,7 @@ def decide(
     if not evidence:
         none, unmet = np.empty(0, np.int32), _unmet(evidence, 0, polyp_range)
         return Decision(none, np.empty((0, 0), np.float32), none, 0, 0, np.empty(0), (), unmet)
-    tracklets = _input(evidence, together, duration, point, known)
+    tracklets = grouping_input(evidence, together, duration, point, known)
     labels = _group_at(tracklets, point, polyp_range)
     count = len(np.unique(labels))
     repeated = _repeat(evidence, tracklets, point, polyp_range)
@@ -102,7 +102,7 @@ def group(
     known: KnownPairs | None = None,
 ) -> NDArray[np.int32]:
     """The group of each tracklet at the operating point itself, int32[n]; arguments as for `decide`."""
-    return _group_at(_input(evidence, together, duration, point, known), point, polyp_range)
+    return _group_at(grouping_input(evidence, together, duration, point, known), point, polyp_range)
 
 
 def _group_at(tracklets: GroupingInput, point: OperatingPoint, polyp_range: PolypRange | None) -> NDArray[np.int32]:
@@ -139,13 +139,14 @@ def _vectors(evidence: Sequence[Evidence], draw: int) -> NDArray[np.float32]:
     return np.stack([one.vectors[draw] for one in evidence])
 
 
-def _input(
+def grouping_input(
     evidence: Sequence[Evidence],
     together: NDArray[np.int64],
     duration: float,
     point: OperatingPoint,
-    known: KnownPairs | None,
+    known: KnownPairs | None = None,
 ) -> GroupingInput:
+    """The tracklets of one recording as a grouping method takes them; arguments as for `decide`."""
     known = known or KnownPairs()
     start = np.array([one.start_frame for one in evidence], np.int64)
     apart = np.concatenate([together[: None if point.cannot_link else 0], known.two_polyps])

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 from polypcount.corpus import Boxes, Embeddings, Polyp, Provenance, Video
 from polypcount.errors import DataError
 from polypcount.video import FrameMask
+
+if TYPE_CHECKING:
+    from polypcount.counting.basis import CountBasis
 
 # The function is in a room above this one, so it is loaded by its name when it is needed.
 _WRITER = "polypcount.report:write_report"
@@ -213,6 +216,7 @@ class CountReport:
         detected: bool[boxes], whether the detector gave the box; others were interpolated between two of its boxes.
             None for boxes from elsewhere.
         set_aside: Tracklets that are perhaps no polyp, in time order; they were not counted.
+        basis: What the tracklets were grouped by; None in live counting.
     """
 
     video: Video
@@ -238,6 +242,7 @@ class CountReport:
     detector: DetectorRun | None = None
     detected: NDArray[np.bool_] | None = None
     set_aside: tuple[SetAsideTracklet, ...] = ()
+    basis: "CountBasis | None" = None
 
     def __post_init__(self) -> None:
         n = len(self.tracklets)

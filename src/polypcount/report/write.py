@@ -3,6 +3,7 @@
 report.html                     for people; one file that holds its pictures
 count.json                      for programs; see `count_file.py`
 polyps.csv  tracklets.csv       for spreadsheets
+review/                         for `polypcount review`; see `review_file.py`
 boxes-coco/  boxes-mot/  ...    the boxes with the counted polyps, if asked for
 """
 
@@ -15,7 +16,10 @@ from polypcount.corpus import Corpus
 from polypcount.counting.result import CountReport
 from polypcount.errors import FileError, first_line
 from polypcount.report.count_file import COUNT_FILE, count_values, read_count
+from polypcount.report.keep_review import is_of_review, review_kept
 from polypcount.report.page import report_page
+from polypcount.report.review_data import write_review_data
+from polypcount.report.review_file import DECISIONS, REVIEW_FOLDER
 from polypcount.report.tables import polyps_csv, tracklets_csv
 from polypcount.report.video import ANNOTATED
 from polypcount.storage import remove_leftovers, whole_folder, write_json, write_text
@@ -25,15 +29,22 @@ _LITTER = (".DS_Store", "Thumbs.db", "desktop.ini")  # left by programs that sho
 
 
 def write_report(
-    report: CountReport, folder: str | os.PathLike[str], *, force: bool = False, export: Iterable[str] = ()
+    report: CountReport,
+    folder: str | os.PathLike[str],
+    *,
+    force: bool = False,
+    export: Iterable[str] = (),
+    review: bool = True,
 ) -> Path:
     """Write a report to a new folder, whole or not at all.
 
     Args:
         report: The count.
         folder: Folder to write to.
-        force: Replace the folder if it holds a report or nothing. A folder with any other file is never replaced.
+        force: Replace the folder if it holds a report or nothing. A folder with any other file is never replaced. What
+            people decided in a review of the old report is kept.
         export: Formats of `polypcount.importers` to write the boxes in as well, such as "coco", "mot" and "cvat".
+        review: Whether to keep what a review needs: vectors, boxes, pictures, and privately where the recording lies.
 
     Returns:
         The folder.
@@ -43,8 +54,9 @@ def write_report(
     """
     refuse_unsuitable_report(folder, force=force)
     try:
-        with whole_folder(Path(folder), replace=force) as new:
-            _write_files(report, new, export)
+        with review_kept(Path(folder)) as copy_review, whole_folder(Path(folder), replace=force) as new:
+            _write_files(report, new, export, review=review)
+            copy_review(new)
     except FileExistsError:  # it was not there when the counting began
         raise FileError(
             f"{folder}: another process has written a report there meanwhile; choose a new folder, or replace it",
@@ -84,6 +96,8 @@ def remove_report(folder: Path) -> None:
         FileError: The folder holds other files, or cannot be removed.
     """
     refuse_unsuitable_report(folder, force=True)
+    if (folder / DECISIONS).exists():
+        raise FileError(f"{folder} holds decisions of a review, which would be deleted; move it")
     try:
         with unfinished(folder, Path.mkdir) as hidden:
             folder.rename(hidden / "removed")
@@ -108,15 +122,18 @@ def _other_files(folder: Path) -> str:
     except FileError:
         return "files but no report"
     entries = [path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()]
-    others = sorted({path.relative_to(folder).as_posix() for path in entries} - ours)
+    names = {path.relative_to(folder).as_posix() for path in entries} - ours
+    others = sorted(name for name in names if not is_of_review(name))
     return f"{others[0]}{f' and {len(others) - 1} more' if len(others) > 1 else ''}" if others else ""
 
 
-def _write_files(report: CountReport, folder: Path, export: Iterable[str]) -> None:
+def _write_files(report: CountReport, folder: Path, export: Iterable[str], *, review: bool) -> None:
     count = count_values(report)
     write_text(folder / "report.html", report_page(report))
     write_text(folder / "polyps.csv", polyps_csv(count))
     write_text(folder / "tracklets.csv", tracklets_csv(count))
+    if review:
+        write_review_data(report, folder / REVIEW_FOLDER)
     for format in dict.fromkeys(export):
         _export(report, format, folder)
     files = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
