@@ -2,27 +2,33 @@
 
 Procedures of 1 to 4 minutes (for choosing, of half a minute to 1.5) are simulated, half of animated held-back stills
 and half of drawn polyps, and counted from their pixels by `pc.count`, without boxes; and beside that with perfect boxes
-and tracks. Some more have no polyp at all. Stills, procedures and seeds for choosing and judging differ; the detector
-has learnt from none of them.
+and tracks. Some more have no polyp at all. Besides, windows move over real stills, with and without a polyp (see
+moving_stills.py). Stills, procedures and seeds for choosing and judging differ; the detector has learnt from none.
 
 --choose   fits the rule that sets tracklets aside as perhaps no polyp, on the tracklets of the choosing set, and puts
            it into detector.json
 (none)     judges: polyps found, false polyps, exact counts, mean absolute error, how often the interval holds the true
            number; false tracklets in 10 minutes without polyps. The figures go into detector.json with --write
+--perfect  counts with perfect boxes only; no detector is needed yet
 
-Run: .venv/bin/python -m benchmarks.detector_counting KVASIR_SEG POLYPGEN OUT [--detector FOLDER] [--choose] [--write]
+Run: .venv/bin/python -m benchmarks.detector_counting KVASIR_SEG POLYPGEN CVC_CLINICDB CP_CHILD OUT
+         [--detector FOLDER] [--choose | --perfect] [--write]
 """
 
 import argparse
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from benchmarks.bundled_detector import cp_child
+from benchmarks.detector_data import real_frames
 from benchmarks.encoder_data import split_stills
+from benchmarks.moving_stills import mucosa, recording, with_polyps
+from benchmarks.moving_stills import without_polyps as beside_polyps
 from benchmarks.procedures import shown_polyps
 from numpy.typing import NDArray
 
@@ -46,6 +52,9 @@ MINUTES = {"choosing": (0.6, 1.0, 1.5), "judging": (1.0, 1.5, 2.0, 4.0)}
 OF_EACH, EMPTY = {"choosing": 3, "judging": 5}, {"choosing": 3, "judging": 4}
 SEEDS = {"choosing": 3100, "judging": 3200}
 EMPTY_MINUTES, KEPT = 5.0, 0.94
+# Real stills of each part with a polyp, beside it, and of mucosa; clips in one recording.
+MOVING, CLIPS = (120, 60, 40), 20
+NOTHING = {"count": 0, "low": None, "high": None}  # the count without a box
 
 
 @dataclass(frozen=True)
@@ -54,9 +63,10 @@ class Task:
 
     Attributes:
         truth: A corpus of one video with the true boxes.
-        kind: "stills", "drawn", or "empty" for one without polyps.
+        kind: "stills", "drawn", or "empty" for one without polyps; "moving" or "moving-empty" for real stills.
         detector: Folder of the detector, or "bundled".
         path: File of the result.
+        perfect: File of the count with perfect boxes, which all detectors share.
         with_rule: Whether tracklets are set aside by the rule for false alarms.
     """
 
@@ -64,6 +74,7 @@ class Task:
     kind: str
     detector: str
     path: Path
+    perfect: Path
     with_rule: bool
 
 
@@ -98,25 +109,47 @@ def without_polyps(folder: Path, seed: int, count: int) -> list[Corpus]:
     return found
 
 
+def moving(options: argparse.Namespace, part: str) -> list[tuple[str, Corpus]]:
+    """Recordings of windows that move over real stills, with their kinds."""
+    folder, seed = options.out / part / "moving", SEEDS[part] + 95
+    parts = real_frames(options.kvasir_seg, options.polypgen, options.cvc_clinicdb)
+    corpus = parts.tuning if part == "choosing" else pc.merge([*parts.held_back.values()])
+    shown, beside = with_polyps(corpus, 4, MOVING[0]), beside_polyps(corpus, 2, 2 * MOVING[1], seed)[::2]
+    learnt = {str(name) for name in cp_child(options.cp_child).files.name}
+    walls = mucosa(options.cp_child, sorted(learnt), 2 * MOVING[2])[0 if part == "choosing" else 1 :: 2]
+    folder.mkdir(parents=True, exist_ok=True)
+    listed = []
+    for kind, stills in (("moving", shown), ("moving-empty", [*beside, *walls])):
+        for number, start in enumerate(range(0, len(stills), CLIPS)):
+            path, own = folder / f"{kind}-{number}.mp4", stills[start : start + CLIPS]
+            listed.append((kind, recording(path, own, seed + number)))
+    return listed
+
+
 def counted(task: Task) -> None:
-    """Count one procedure from its pixels, and with perfect boxes, and keep the result."""
+    """Count one procedure from its pixels, and keep the result."""
     video, truth = task.truth.videos[0], task.truth.boxes
     encoder, settings = pc.load_encoder(None, threads=1, engine="onnx"), CountSettings(pictures=False)
     detector = pc.load_detector(task.detector)
     detector = detector if task.with_rule else replace(detector, false_alarm_rule=None)
     report = pc.count(str(video.source), detector=detector, encoder=encoder, settings=settings)
-    perfect = Boxes(truth.video, truth.frame, truth.xyxy, truth.score, track=truth.polyp)
-    best = pc.count(str(video.source), perfect, encoder=encoder, settings=settings) if len(truth) else None
     result = {
         "kind": task.kind,
         "minutes": video.frame_count / float(video.fps or 30) / 60,
         "polyps": len(np.unique(truth.polyp)),
-        "visible": len(np.unique(truth.polyp[truth.polyp >= 0])),
         "pixels": {**ends(report), **what_was_found(report, truth)},
-        "perfect": None if best is None else ends(best),
         "tracklets": tracklets_of(report, truth, float(video.fps or 30)),
     }
     task.path.write_text(json.dumps(result))
+
+
+def counted_perfectly(task: Task) -> None:
+    """Count one procedure with perfect boxes and tracks, and keep the result."""
+    video, truth = task.truth.videos[0], task.truth.boxes
+    encoder, settings = pc.load_encoder(None, threads=1, engine="onnx"), CountSettings(pictures=False)
+    boxes = Boxes(truth.video, truth.frame, truth.xyxy, truth.score, track=truth.polyp)
+    best = ends(pc.count(str(video.source), boxes, encoder=encoder, settings=settings)) if len(truth) else NOTHING
+    task.perfect.write_text(json.dumps(best))
 
 
 def ends(report: pc.CountReport) -> dict[str, Any]:
@@ -179,17 +212,32 @@ def results(options: argparse.Namespace, part: str) -> list[dict[str, Any]]:
         place = place.with_name(
             f"{place.name}-{content_key('rule', '' if rule is None else rule.model_dump_json())[:8]}"
         )
-    place.mkdir(parents=True, exist_ok=True)
-    listed = procedures(options.out, own, part)
+    perfect = options.out / f"{part}-perfect"
+    for folder in (place, perfect):
+        folder.mkdir(parents=True, exist_ok=True)
     tasks = [
-        Task(truth, kind, name, place / f"{kind}-{row:03d}.json", part == "judging")
-        for row, (kind, truth) in enumerate(listed)
+        Task(truth, kind, name, place / f"{kind}-{row:03d}.json", perfect / f"{kind}-{row:03d}.json", part == "judging")
+        for row, (kind, truth) in enumerate([*procedures(options.out, own, part), *moving(options, part)])
     ]
-    missing = [(task,) for task in tasks if not task.path.exists()]
-    missing.sort(key=lambda one: -one[0].truth.videos[0].frame_count)
-    for done, _ in enumerate(in_processes(counted, missing, available_cores()), 1):
-        print(f"{part}: {done} of {len(missing)} procedures", flush=True)
-    return [json.loads(task.path.read_text()) for task in tasks]
+    tasks.sort(key=lambda task: -task.truth.videos[0].frame_count)  # the longest first, so that no core waits for it
+    to_count = [task for task in tasks if not task.perfect.exists() and not task.kind.startswith("moving")]
+    run(counted_perfectly, to_count, f"{part}, perfect boxes")
+    if options.perfect:
+        return []
+    run(counted, [task for task in tasks if not task.path.exists()], part)
+    return [
+        {
+            **json.loads(task.path.read_text()),
+            "perfect": json.loads(task.perfect.read_text()) if task.perfect.exists() else NOTHING,
+        }
+        for task in sorted(tasks, key=lambda task: task.path)
+    ]
+
+
+def run(work: Callable[[Task], None], tasks: Sequence[Task], what: str) -> None:
+    """Do some tasks on all cores."""
+    for done, _ in enumerate(in_processes(work, [(task,) for task in tasks], available_cores()), 1):
+        print(f"{what}: {done} of {len(tasks)} procedures", flush=True)
 
 
 def choose(options: argparse.Namespace) -> None:
@@ -233,11 +281,11 @@ def judge(options: argparse.Namespace) -> None:
 
 def figures_of(listed: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """How good counts from pixels are, beside counts with perfect boxes."""
-    shown = [one for one in listed if one["kind"] != "empty"]
-    empty = [one for one in listed if one["polyps"] == 0]
+    shown = [one for one in listed if one["kind"] in ("stills", "drawn")]
+    empty = [one for one in listed if one["polyps"] == 0 and one["kind"] != "moving-empty"]
     figures: dict[str, Any] = {"procedures": len(shown), "polyps": sum(one["polyps"] for one in shown)}
     for name in ("pixels", "perfect"):
-        own = [(one["polyps"], one[name] or {"count": 0, "low": None, "high": None}) for one in shown]
+        own = [(one["polyps"], one[name]) for one in shown]
         errors = np.array([count["count"] - polyps for polyps, count in own])
         claimed = [(polyps, count) for polyps, count in own if count["low"] is not None]
         held = [count["low"] <= polyps <= count["high"] for polyps, count in claimed]
@@ -252,14 +300,24 @@ def figures_of(listed: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     pixels = [one["pixels"] for one in shown]
     figures["polyps_found"] = sum(one["found"] for one in pixels) / max(1, figures["polyps"])
     figures["false_polyps_a_procedure"] = float(np.mean([one["false_polyps"] for one in pixels]))
-    minutes = sum(one["minutes"] for one in empty)
-    figures["without_polyps"] = {
-        "procedures": len(empty),
-        "minutes": minutes,
-        "false_tracklets_in_10_minutes": 10 * sum(one["pixels"]["false_tracklets"] for one in empty) / minutes,
-        "set_aside_in_10_minutes": 10 * sum(one["pixels"]["set_aside"] for one in empty) / minutes,
+    figures["without_polyps"] = {"procedures": len(empty), **alarms(empty)}
+    moving_ones = [one for one in listed if one["kind"] == "moving"]
+    figures["moving_stills"] = {
+        "polyps": sum(one["polyps"] for one in moving_ones),
+        "found": sum(one["pixels"]["found"] for one in moving_ones) / max(1, sum(one["polyps"] for one in moving_ones)),
+        "with_polyps": alarms(moving_ones),
+        "without_polyps": alarms([one for one in listed if one["kind"] == "moving-empty"]),
     }
     return figures
+
+
+def alarms(listed: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Tracklets that show no polyp, and those that were set aside, in 10 minutes."""
+    minutes = sum(one["minutes"] for one in listed)
+    values = {"minutes": minutes}
+    for name in ("false_tracklets", "set_aside"):
+        values[f"{name}_in_10_minutes"] = 10 * sum(one["pixels"][name] for one in listed) / max(minutes, 1e-9)
+    return values
 
 
 def into_description(options: argparse.Namespace, values: Mapping[str, Any]) -> None:
@@ -272,14 +330,18 @@ def into_description(options: argparse.Namespace, values: Mapping[str, Any]) -> 
 def main() -> None:
     """Choose or judge."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name in ("kvasir_seg", "polypgen", "out"):
+    for name in ("kvasir_seg", "polypgen", "cvc_clinicdb", "cp_child", "out"):
         parser.add_argument(name, type=Path)
     parser.add_argument("--detector", type=Path)
     parser.add_argument("--choose", action="store_true")
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--perfect", action="store_true")
     options = parser.parse_args()
     options.out = options.out.resolve()
-    if options.choose:
+    if options.perfect:
+        for part in MINUTES:
+            results(options, part)
+    elif options.choose:
         choose(options)
     else:
         judge(options)
