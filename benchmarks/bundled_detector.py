@@ -11,7 +11,7 @@ the threshold is chosen. Then it is judged once on what was held back: stills of
 
 Run: .venv/bin/python -m benchmarks.bundled_detector KVASIR_SEG POLYPGEN CVC_CLINICDB CP_CHILD OUT [--seed 0]
          [--without kvasir|polypgen|cvc]   leaves a dataset out of learning, to judge on a hospital never seen
-         [--epochs 3 2 8]                  lengths of the rounds
+         [--epochs 3 2 7]                  lengths of the rounds
          [--set KEY=VALUE ...]             other settings, to try them
          [--bundle src/polypcount/detection/bundled]
 """
@@ -232,7 +232,7 @@ def main() -> None:
         parser.add_argument(name, type=Path)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--without", default="", choices=["", "kvasir", "polypgen", "cvc"])
-    parser.add_argument("--epochs", type=int, nargs="+", default=[3, 2, 8])
+    parser.add_argument("--epochs", type=int, nargs="+", default=[3, 2, 7])
     parser.add_argument("--set", nargs="*", default=[], dest="changes", help="changes to the recipe of all rounds")
     parser.add_argument("--bundle", type=Path)
     options = parser.parse_args()

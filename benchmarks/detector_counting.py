@@ -49,9 +49,9 @@ from polypcount.workers import in_processes
 
 # Minutes of the procedures, how many of each length and kind, and how many of 5 minutes without a polyp.
 MINUTES = {"choosing": (0.6, 1.0, 1.5), "judging": (1.0, 1.5, 2.0, 4.0)}
-OF_EACH, EMPTY = {"choosing": 3, "judging": 5}, {"choosing": 3, "judging": 4}
+OF_EACH, EMPTY = {"choosing": 3, "judging": 5}, {"choosing": 6, "judging": 6}
 SEEDS = {"choosing": 3100, "judging": 3200}
-EMPTY_MINUTES, KEPT = 5.0, 0.94
+EMPTY_MINUTES, KEPT, MOST_ALARMS = 5.0, 0.85, 1.0
 # Real stills of each part with a polyp, beside it, and of mucosa; clips in one recording.
 MOVING, CLIPS = (120, 60, 40), 20
 NOTHING = {"count": 0, "low": None, "high": None}  # the count without a box
@@ -243,30 +243,53 @@ def run(work: Callable[[Task], None], tasks: Sequence[Task], what: str) -> None:
 def choose(options: argparse.Namespace) -> None:
     """Fit the rule for false alarms, and put it into detector.json.
 
-    Its threshold is the highest that keeps 94 % of the tracklets of polyps: a polyp that is not counted costs more than
-    a false alarm that a person sees at once. And real polyps have lower scores than simulated ones.
+    Its threshold is the lowest that leaves at most one false tracklet in 10 minutes of the recordings without polyps,
+    simulated and real together, but never one that keeps less than 85 % of the tracklets of polyps, simulated or real:
+    a polyp that is not counted costs more than a false alarm that a person sees at once.
     """
     counted_ones = results(options, "choosing")
     summary = figures_of(counted_ones)
     print("without the rule:", json.dumps(summary, indent=1))
-    listed = [tracklet for result in counted_ones for tracklet in result["tracklets"]]
-    features = np.array([tracklet["features"] for tracklet in listed])
-    is_polyp = np.array([tracklet["is_polyp"] for tracklet in listed])
-    words = f"{len(listed)} tracklets of simulated procedures, {int((~is_polyp).sum())} of them of no polyp"
+    listed = [(one["kind"], tracklet) for one in counted_ones for tracklet in one["tracklets"]]
+    real = np.array([kind.startswith("moving") for kind, _ in listed])
+    empty = np.array([kind in ("empty", "moving-empty") for kind, _ in listed])
+    features = np.array([tracklet["features"] for _, tracklet in listed])
+    is_polyp = np.array([tracklet["is_polyp"] for _, tracklet in listed])
+    words = (
+        f"{len(listed)} tracklets of simulated procedures and of windows that move over real stills, "
+        f"{int((~is_polyp).sum())} of them of no polyp"
+    )
     rule = FalseAlarmRule.fit(features, is_polyp, fitted_on=words)
     chance = rule.probability(features)
-    tried = np.arange(0.05, 0.96, 0.05)
-    keeping = [threshold for threshold in tried.tolist() if (chance >= threshold)[is_polyp].mean() >= KEPT]
-    rule = rule.model_copy(update={"threshold": round(max(keeping, default=0.0), 2)})
-    kept = chance >= rule.threshold
-    print(
-        f"{words}; threshold {rule.threshold}: keeps {kept[is_polyp].mean():.3f} of the tracklets of polyps and "
-        f"{kept[~is_polyp].mean():.3f} of the others; weights {np.round(rule.weights, 2)}"
-    )
+    minutes = [
+        max(1e-9, sum(one["minutes"] for one in counted_ones if one["kind"] == kind))
+        for kind in ("empty", "moving-empty")
+    ]
+    rows = []
+    for threshold in np.round(np.arange(0.0, 0.96, 0.05), 2).tolist():
+        kept = chance >= threshold
+        shares = [float(kept[is_polyp & (real == of_real)].mean()) for of_real in (False, True)]
+        alarms = [
+            10 * int(kept[empty & ~is_polyp & (real == of_real)].sum()) / lasting
+            for of_real, lasting in zip((False, True), minutes, strict=True)
+        ]
+        rows.append((threshold, shares, alarms))
+        print(
+            f"threshold {threshold:.2f}: keeps {shares[0]:.3f} of the tracklets of simulated polyps, {shares[1]:.3f} "
+            f"of real ones, {kept[~is_polyp].mean():.3f} of the others; false in 10 minutes without polyps: "
+            f"{alarms[0]:.2f} simulated, {alarms[1]:.2f} real"
+        )
+    keeping = [row for row in rows if min(row[1]) >= KEPT]
+    quiet = [row for row in keeping if np.dot(row[2], minutes) <= MOST_ALARMS * sum(minutes)]
+    threshold, shares, alarms = (quiet or keeping[-1:])[0]
+    rule = rule.model_copy(update={"threshold": threshold})
+    print(f"{words}; threshold {threshold}; weights {np.round(rule.weights, 2)}")
     fitted_on = {
         "without_the_rule": summary,
-        "kept": float(kept[is_polyp].mean()),
-        "of_others": float(kept[~is_polyp].mean()),
+        "kept_of_simulated_polyps": shares[0],
+        "kept_of_real_polyps": shares[1],
+        "kept_of_others": float((chance >= threshold)[~is_polyp].mean()),
+        "false_in_10_minutes": {"simulated": alarms[0], "real": alarms[1]},
     }
     into_description(options, {"false_alarms": rule.to_json(), "false_alarms_fitted_on": fitted_on})
 

@@ -102,7 +102,8 @@ def measure(browser: Any, folder: Path, rounds: int) -> None:
                 break
             question = now["questions"][0]
             sides = {name: question[name]["items"] for name in ("first", "second")}
-            body = {"version": now["version"], "decision": {"kind": "answer", **sides, "same": number % 2 == 0}}
+            seen = {name: now[name] for name in ("version", "count_id")}
+            body = {**seen, "decision": {"kind": "answer", **sides, "same": number % 2 == 0}}
             took, now = page.evaluate(ASK, ["POST", f"{place}/decisions", body])
             answers.append(took)
         of_answer = (busy(pid) - before) / max(len(answers), 1)
