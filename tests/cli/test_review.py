@@ -68,7 +68,11 @@ def test_one_count(tmp_path: Path) -> None:
         assert lines[1] == "Ctrl-C ends it. Every decision is saved at once."
         (row,) = rows(client).values()
         home = f"/api/procedures/{row['id']}"
-        body = {"version": 0, "decision": {"kind": "merge", "polyp": 1, "other": 4}}
+        body = {
+            "version": 0,
+            "count_id": client.get(home).json()["count_id"],
+            "decision": {"kind": "merge", "polyp": 1, "other": 4},
+        }
         assert client.post(f"{home}/decisions", json=body).json()["count"] == 3
         assert client.get(f"{home}/frames/7.jpg").status_code == 200
         assert end(process, signal.SIGTERM) == (143, "polypcount: stopped\n")

@@ -118,7 +118,17 @@ def test_a_report_with_decisions_is_not_removed(result: Path) -> None:
     assert not result.exists()
 
 
+def test_a_name_that_is_no_text_is_not_kept(tmp_path: Path) -> None:
+    basis = report().basis
+    assert basis is not None
+    write_report(replace(report(), basis=replace(basis, source="/videos/caf\udce9.mp4")), tmp_path / "result")
+    assert not (tmp_path / "result" / "review" / "recording.json").exists()
+    assert Review(tmp_path / "result").moment.count == 4
+
+
 def test_what_is_of_a_review() -> None:
     ours = ("decisions.sqlite", "decisions.sqlite-wal", "decisions.sqlite-shm", "corrected/report/count.json")
     assert [is_of_review(name) for name in ours] == [True] * 4
-    assert not any(is_of_review(name) for name in ("corrected", "notes.txt", "review/notes.txt"))
+    assert not any(
+        is_of_review(name) for name in ("corrected", "decisions.sqlite.bak", "notes.txt", "review/notes.txt")
+    )

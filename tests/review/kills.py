@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 
-from tests.review.servers import Servers, state_of
+from tests.review.servers import Servers, state_of, taken_on
 
 MOST_BEFORE = 5  # edits that are saved before a kill
 
@@ -64,7 +64,7 @@ def kill_often(servers: Servers, folder: Path, kills: int, seed: int = 0) -> Out
                 while True:
                     name, begun = f"edit {number}", time.monotonic()
                     unanswered.add(name)
-                    body = {"version": state["version"], "author": name, "decision": edit(number)}
+                    body = {**taken_on(state), "author": name, "decision": edit(number)}
                     answer = client.post(f"/api/procedures/{state['id']}/decisions", json=body)
                     state = answer.raise_for_status().json()
                     saved.add(name)

@@ -96,6 +96,10 @@ class Person:
         """Open an address in the same window."""
         self.address = address
         self.page.goto(address)
+        self.waits_until_opened()
+
+    def waits_until_opened(self) -> None:
+        """Wait until the page is there."""
         self.page.wait_for_selector("#starting", state="hidden")
 
     def found_no_fault(self) -> None:

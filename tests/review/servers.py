@@ -94,6 +94,11 @@ def state_of(client: httpx.Client) -> dict[str, Any]:
     return values
 
 
+def taken_on(state: dict[str, Any]) -> dict[str, Any]:
+    """What a request says about the state that a person has seen."""
+    return {"version": state["version"], "count_id": state["count_id"]}
+
+
 def _serve_each() -> None:
     import uvicorn  # noqa: F401 - before the first fork
 

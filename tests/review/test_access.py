@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from tests.review.results import copy_of_result
-from tests.review.servers import Server, servers, state_of
+from tests.review.servers import Server, servers, state_of, taken_on
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="forks")
 HEADERS = {
@@ -108,12 +108,14 @@ def test_only_who_has_the_address_gets_in(server: Server) -> None:
         ({"origin": "https://127.0.0.1:{port}"}, 403),
         ({"origin": "http://127.0.0.1:{port}"}, 200),
         ({"cookie": ""}, 401),
+        ({"cookie": 'prefs={"a": 1}; {own}; version=2'}, 200),  # other programs of this machine have cookies too
     ],
 )
 def test_hosts_and_origins(server: Server, client: httpx.Client, headers: dict[str, str], status: int) -> None:
     port = server.home.rpartition(":")[2]
     own = {"cookie": "; ".join(f"{one.name}={one.value}" for one in client.cookies.jar)}
-    sent = {**own, **{name: value.format(port=port) for name, value in headers.items()}}
+    changed = {name: value.replace("{port}", port).replace("{own}", own["cookie"]) for name, value in headers.items()}
+    sent = {**own, **changed}
     with httpx.Client(base_url=server.home, timeout=60) as fresh:
         answer = fresh.get("/api/procedures", headers=sent)
     assert answer.status_code == status
@@ -219,10 +221,11 @@ def test_what_does_not_exist(client: httpx.Client, home: str) -> None:
 
 
 def test_bodies_that_are_no_decision(server: Server, client: httpx.Client, home: str) -> None:
-    url, version = f"{home}/decisions", state_of(client)["version"]
+    url, seen = f"{home}/decisions", taken_on(state_of(client))
+    version, undo = seen["version"], {**seen, "decision": {"kind": "undo"}}
 
     def body(**decision: Any) -> dict[str, Any]:
-        return {"version": version, "decision": decision}
+        return {**seen, "decision": decision}
 
     describe = {"kind": "describe", "polyp": 1}
     bad: list[Any] = [
@@ -230,11 +233,10 @@ def test_bodies_that_are_no_decision(server: Server, client: httpx.Client, home:
         [],
         "text",
         {},
-        {"version": version},
-        {"version": "0", "decision": {"kind": "undo"}},
-        {"version": -1, "decision": {"kind": "undo"}},
-        {"version": True, "decision": {"kind": "undo"}},
-        {"version": 0.5, "decision": {"kind": "undo"}},
+        seen,
+        *({**undo, "version": wrong} for wrong in ("0", -1, True, 0.5)),
+        *({**undo, "count_id": wrong} for wrong in ("", "../../etc/passwd", 5, "A" * 16)),
+        {"version": version, "decision": {"kind": "undo"}},
         {**body(kind="undo"), "more": 1},
         {**body(kind="undo"), "author": "x" * 101},
         {**body(kind="undo"), "author": 5},
@@ -281,7 +283,7 @@ def test_bodies_that_are_no_decision(server: Server, client: httpx.Client, home:
     answer = client.post(url, content=json.dumps(body(kind="undo")), headers={"content-type": "text/plain"})
     assert answer.status_code == 422  # what a form of another site could send
     for stale in (version + 1, 10**4000):
-        answer = client.post(url, json={"version": stale, "decision": {"kind": "undo"}})
+        answer = client.post(url, json={**undo, "version": stale})
         assert (answer.status_code, answer.json()["state"]["version"]) == (409, version)
     assert state_of(client)["version"] == version
 
@@ -313,23 +315,20 @@ def test_hostile_names_are_only_text(client: httpx.Client, home: str) -> None:
     ):
         state = state_of(client)
         decision = {"kind": "describe", "polyp": 1, "name": name, "note": f"{name}\nand\x1b[2J"}
-        answer = client.post(
-            f"{home}/decisions", json={"version": state["version"], "author": name, "decision": decision}
-        )
+        answer = client.post(f"{home}/decisions", json={**taken_on(state), "author": name, "decision": decision})
         assert answer.status_code == 200
         refuse_leaks(answer)
         assert answer.headers["content-type"] == "application/json"
         polyp = answer.json()["polyps"][0]
         assert (polyp["name"], polyp["note"]) == (name.replace("\0", " "), f"{name}\nand [2J".replace("\0", " "))
         assert answer.json()["decisions"][-1]["author"] == name.replace("\0", " ")
-    answer = client.post(
-        f"{home}/export", json={"version": answer.json()["version"], "author": name, "formats": ["../x"]}
-    )
+    seen = taken_on(answer.json())
+    answer = client.post(f"{home}/export", json={**seen, "author": name, "formats": ["../x"]})
     assert (answer.status_code, answer.json()["detail"]) == (
         400,
         "'../x' is no format for export; there are: coco, mot, cvat",
     )
-    answer = client.post(f"{home}/export", json={"version": 0, "formats": []})
+    answer = client.post(f"{home}/export", json={**seen, "version": 0, "formats": []})
     assert answer.status_code == 409
 
 

@@ -13,10 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from PIL import Image
 from schemathesis.checks import not_a_server_error
 
+from polypcount.report import write_report
 from polypcount.review import Procedure
 from polypcount.review.access import Guard
 from polypcount.review.app import new_app
-from tests.review.results import BORDER, FRAMES, copy_of_result, frame_at, recording
+from tests.review.results import BORDER, FRAMES, copy_of_result, frame_at, recording, report
+from tests.review.servers import taken_on
 
 HOST, TOKEN = "testserver", "a-token"
 
@@ -105,9 +107,29 @@ def test_boxes_and_versions(client: TestClient, procedure: Procedure) -> None:
     boxes = client.get(f"{home}/boxes?start=98&stop=101").json()["boxes"]
     assert [(row[0], row[5]) for row in boxes] == [(98, "t2"), (98, "t1"), (99, "t2"), (99, "t1"), (100, "t2")]
     version = client.get(f"{home}/version").json()
-    assert version["original"].startswith("sha256:")
-    assert client.get(home).json()["version"] == version["version"]
+    assert {key: client.get(home).json()[key] for key in version} == version
     assert client.get("/api/procedures").json()["sums"]["counted"] == 1
+
+
+def test_nothing_of_another_count_is_shown_or_decided(client: TestClient, procedure: Procedure) -> None:
+    """The page of an earlier count gets the new state, and pictures by its addresses are not found."""
+    home = f"/api/procedures/{procedure.id}"
+    old = client.get(home).json()
+    places = (f"{home}/pictures/t0/0.jpg", f"{home}/frames/7.jpg")
+    kept = {"of": old["count_id"]}
+    for place in places:
+        assert client.get(place).headers["cache-control"] == "no-store"
+        assert client.get(place, params=kept).headers["cache-control"] == "private, max-age=3600"
+    write_report(report(), procedure.folder, force=True)
+    new = client.get(home).json()
+    assert (new["count_id"] != old["count_id"], new["version"]) == (True, old["version"])
+    assert [client.get(place, params=kept).status_code for place in places] == [404, 404]
+    for request, more in (("decisions", {"decision": {"kind": "merge", "polyp": 1, "other": 4}}), ("export", {})):
+        answer = client.post(f"{home}/{request}", json={**taken_on(old), **more})
+        assert (answer.status_code, answer.json()["state"]["count_id"]) == (409, new["count_id"])
+        assert "counted again meanwhile" in answer.json()["detail"]
+    assert client.get(home).json()["version"] == old["version"]
+    assert not (procedure.folder / "corrected").exists()
 
 
 def test_the_recording_that_is_not_there(tmp_path: Path) -> None:

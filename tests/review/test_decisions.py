@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from polypcount.errors import DataError
@@ -124,7 +125,17 @@ def test_later_answers_win(person: Person) -> None:
     assert shown["t1"]["impossible"] == "seen in one frame together"
     assert shown["t0"]["impossible"] == ""
     assert 0 <= shown["t4"]["probability"] < shown["t0"]["probability"] <= 1
-    assert similar_values(person.review, moment, "a0") == {"item": "a0", "similar": []}
+    aside = similar_values(person.review, moment, "a0")
+    assert (aside["similar"], aside["reason"][:33]) == ([], "Only tracklets that are counted, ")
+    alike = similar_values(person.review, moment, "t0", whole=True)["similar"]
+    assert {one["item"] for one in alike} == {"t1", "t3", "t4"}
+    alone = [
+        {one["item"]: one["probability"] for one in similar_values(person.review, moment, item)["similar"]}
+        for item in ("t0", "t2", "t5")
+    ]
+    for one in alike:
+        assert one["probability"] == pytest.approx(np.mean([each[one["item"]] for each in alone]), abs=2e-4)
+    assert next(one for one in alike if one["item"] == "t1")["impossible"] == "seen in one frame together"
 
 
 def test_move_to_a_new_polyp_and_back(person: Person) -> None:

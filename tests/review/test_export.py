@@ -10,12 +10,13 @@ import polypcount as pc
 from polypcount.corpus import Corpus, Video
 from polypcount.errors import FileError
 from polypcount.importers import read_boxes
-from polypcount.report import read_count
+from polypcount.report import read_count, write_report
 from polypcount.review import Review
 from polypcount.review import decisions as d
 from polypcount.review.export import FORMATS, export
+from polypcount.review.log import Stale
 from tests.review.disks import fill, make_read_only, small_disk
-from tests.review.results import COUNTED, NAME, SET_ASIDE, copy_of_result, recording
+from tests.review.results import COUNTED, NAME, SET_ASIDE, copy_of_result, recording, report
 
 HOSTILE = '<b>flat & pale</b>, "far" left'
 
@@ -58,12 +59,12 @@ def test_the_corrected_count(review: Review) -> None:
         ]
     )
     assert (count["interval"]["low"], count["interval"]["high"]) == review.moment.interval
-    assert count["remarks"][0].startswith("Corrected in a review by Dr. Ada <Lovelace> on 20")
+    assert count["remarks"][0].startswith("Corrected in a review by Ada, Dr. Ada <Lovelace> on 20")
     assert count["remarks"][0].endswith(", with 5 decisions.")
     assert count["remarks"][1] == f"Polyp 2: {HOSTILE}, caecum, 3.5 mm, adenoma, two\nlines."
     parameters = count["provenance"]["parameters"]
     assert (parameters["reviewed_by"], parameters["count_before"], parameters["method"]) == (
-        "Dr. Ada <Lovelace>",
+        "Ada, Dr. Ada <Lovelace>",
         4,
         "review",
     )
@@ -125,9 +126,16 @@ def test_where_the_recording_lies_now(review: Review, tmp_path: Path) -> None:
     (review.folder / "review" / "recording.json").write_text(json.dumps(values))
     folder, _ = export(review, review.moment)
     assert Corpus.load(folder / "corpus").videos[0].source == str(recording())
-    (review.folder / "review" / "recording.json").unlink()
-    folder, _ = export(review, review.moment)
+    (review.folder / "review" / "recording.json").unlink()  # as with a pseudonym
+    folder, _ = export(review, review.moment, recording=tmp_path / "moved.mp4")
     assert Corpus.load(folder / "corpus").videos[0].source is None
+
+
+def test_a_count_that_was_replaced_is_not_exported(review: Review) -> None:
+    write_report(report(), review.folder, force=True)
+    with pytest.raises(Stale, match="was counted again meanwhile"):
+        export(review, review.moment)
+    assert not (review.folder / "corrected").exists()
 
 
 def test_a_disk_that_is_full_or_read_only(tmp_path: Path) -> None:

@@ -173,6 +173,7 @@ def test_recordings_that_are_none(result: Path, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "text.mp4").write_text("a secret")
     write_video(tmp_path / "other.mp4", [frame_at(frame) for frame in range(9)], 25.0)
+    write_video(tmp_path / "small.mp4", np.zeros((FRAMES, 64, 80, 3), np.uint8), 25.0)
     (tmp_path / "list.m3u8").write_text(f"#EXTM3U\n#EXTINF:9,\n{recording()}\n#EXT-X-ENDLIST\n")
     sources = {
         "/etc/passwd": "cannot be read as a video",
@@ -180,6 +181,8 @@ def test_recordings_that_are_none(result: Path, tmp_path: Path) -> None:
         str(tmp_path / "text.mp4"): "cannot be read as a video",
         str(tmp_path / "list.m3u8"): "cannot be read as a video",
         str(tmp_path / "other.mp4"): "has 9 frames, and the recording that was counted 360: it is another one",
+        # What must not be shown would be elsewhere in it.
+        str(tmp_path / "small.mp4"): "has frames of 80 x 64 pixels, and the recording that was counted 160 x 128",
         str(tmp_path / "missing.mp4"): "does not exist",
         f"concat:{recording()}": "does not exist",
         "http://127.0.0.1:9/case.mp4": "does not exist",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.review.kills import authors, edit, kill_often
-from tests.review.servers import Servers, servers, state_of
+from tests.review.servers import Servers, servers, state_of, taken_on
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="forks and SIGKILL")
 
@@ -38,7 +38,7 @@ def test_several_people_at_two_servers(started: Servers, result: Path) -> None:
             for number in range(6):
                 while True:
                     name = f"person {person}, {number}"
-                    body = {"version": state["version"], "author": name, "decision": edit(100 * person + number)}
+                    body = {**taken_on(state), "author": name, "decision": edit(100 * person + number)}
                     answer = client.post(f"/api/procedures/{state['id']}/decisions", json=body)
                     if answer.status_code == 200:
                         state = answer.json()

@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,6 +26,15 @@ CUT_OFF = """() => [...document.querySelectorAll("button, input, select, #count,
     .concat([...document.querySelectorAll(".answers button")].filter(one => one.checkVisibility()
         && one.getBoundingClientRect().right > one.closest(".panel").getBoundingClientRect().right))
     .map(one => one.id || one.outerHTML)"""
+# Words about the question that cannot be read without scrolling: all lines, at both ends.
+HIDDEN_WORDS = """() => {
+    const words = document.querySelector("#question-chance"), range = document.createRange();
+    range.selectNodeContents(words);
+    return [...range.getClientRects()]
+        .flatMap(({left, right, top, bottom}) => [left + 2, right - 2]
+            .map(x => document.elementFromPoint(x, (top + bottom) / 2)))
+        .filter(one => one !== words).map(one => one?.outerHTML ?? "outside of the window");
+}"""
 
 
 def _is_readable(anna: Person) -> None:
@@ -57,6 +67,7 @@ def test_nobody_is_shut_out(result: Path, scheme: str) -> None:
         page.keyboard.press("w")  # a message, as nothing is selected
         anna.waits_for(lambda: page.locator("#notice").is_visible(), "a message")
         _is_readable(anna)
+        page.get_by_role("button", name="Close this message").click()
         anna.bar("t3").click()
         for key, name in DIALOGS.items():
             page.keyboard.press(key)
@@ -77,6 +88,8 @@ def test_nobody_is_shut_out(result: Path, scheme: str) -> None:
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), width
             # The time axis follows the window a moment later.
             anna.waits_for(lambda: page.evaluate(CUT_OFF) == [], f"nothing cut off at {page.viewport_size}")
+            assert anna.question
+            assert page.evaluate(HIDDEN_WORDS) == [], page.viewport_size
             shown = page.locator("#screen").bounding_box()
             assert shown["width"] / shown["height"] == pytest.approx(160 / 128, abs=0.02)
         anna.found_no_fault()
@@ -111,6 +124,28 @@ def test_a_list_of_procedures(tmp_path: Path) -> None:
         page.get_by_role("link", name="Procedures").click()
         anna.waits_for(lambda: page.locator("#list").is_visible(), "the list")
         assert anna.sees("#sum-polyps") == "9"
+        anna.found_no_fault()
+
+
+def test_one_procedure_opens_without_the_list(tmp_path: Path) -> None:
+    """A slow list is not asked for again before it has come, and is not needed to open one procedure."""
+    for name in ("one", "two", "broken"):
+        copy_of_result(tmp_path / name)
+    (tmp_path / "broken" / "review" / "review.json").write_text("{}")
+    with chromium() as browser, served(tmp_path) as address:
+        anna = Person.opens(browser, address)
+        page = anna.page
+        row = page.locator("tr", has_text="Cannot be opened")
+        assert "review.json" in row.locator(".message").inner_text()
+        assert not row.get_by_role("button").is_visible()
+        asked: list[Any] = []
+        page.route("**/api/procedures", lambda route: asked.append(route))
+        anna.waits_for(lambda: asked, "the next list")
+        page.wait_for_timeout(2500)
+        assert len(asked) == 1
+        page.get_by_role("button", name="Review").first.click()
+        anna.waits_for(lambda: page.locator("#review").is_visible(), "the review")
+        assert (anna.count, len(asked)) == (4, 1)
         anna.found_no_fault()
 
 

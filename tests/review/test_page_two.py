@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 from tests.review.page_browser import Person, chromium, served
 
@@ -68,6 +69,68 @@ def _both_at_once(anna: Person, bert: Person) -> None:
     assert len(decided) <= 8 - refused  # "new polyp" of what is a new polyp already is no decision
     anna.problems.clear()
     bert.problems.clear()
+
+
+def test_what_follows_a_refused_decision_is_not_sent(result: Path) -> None:
+    """Ctrl Z was meant for the merge. It must not undo what was decided before."""
+    with chromium() as browser, served(result) as address:
+        anna = Person.opens(browser, address)
+        page = anna.page
+        anna.bar("t3").click()
+        page.keyboard.press("w")
+        anna.waits_for_lanes(t3=5)
+        held: list[Any] = []
+        page.route("**/decisions", lambda route: held.append(route))
+        anna.lane(1).click()
+        page.keyboard.press("j")
+        anna.chooses(2)
+        page.keyboard.press("Control+z")
+        anna.waits_for(lambda: held, "the merge")
+        assert anna.sees("#saved") == "Saving …"
+        held[0].continue_()
+        anna.waits_for(lambda: "seen in one frame together" in anna.sees("#notice"), "a refusal")
+        assert "What you decided after that was not taken either" in anna.sees("#notice")
+        assert "400 (Bad Request)" in anna.problems.pop()
+        anna.waits_until_saved()
+        assert (anna.lanes["t3"], anna.history) == ("5", ["move tracklet 4 to a new polyp"])
+        assert len(held) == 1
+        page.unroute("**/decisions")
+        page.keyboard.press("Control+z")
+        anna.waits_for_lanes(t3=2)
+        anna.found_no_fault()
+
+
+def test_a_fault_of_the_server_does_not_block_the_page(result: Path) -> None:
+    with chromium() as browser, served(result) as address:
+        anna = Person.opens(browser, address)
+        page = anna.page
+        fault = {"status": 500, "json": {"detail": "a fault in polypcount; the terminal says more"}}
+        held: list[Any] = []
+        page.route("**/decisions", lambda route: held.append(route))
+        anna.bar("t3").click()
+        page.keyboard.press("w")
+        page.keyboard.press("Control+z")
+        anna.waits_for(lambda: held, "the decision")
+        held[0].fulfill(**fault)
+        anna.waits_for(lambda: "A fault in polypcount" in anna.sees("#notice"), "that there is a fault")
+        assert "Your last 2 decisions were not taken." in anna.sees("#notice")
+        assert anna.sees("#saved") == "No changes yet"
+        assert not page.get_by_role("button", name="Try again").is_visible()
+        page.unroute("**/decisions")
+
+        def save_and_fail(route: Any) -> None:
+            route.fetch()
+            route.fulfill(**fault)
+
+        page.route("**/decisions", save_and_fail)
+        page.keyboard.press("w")
+        anna.waits_for_lanes(t3=5)
+        assert "The newest decision on record is now: move tracklet 4 to a new polyp." in anna.sees("#notice")
+        page.unroute("**/decisions")
+        page.keyboard.press("Control+z")
+        anna.waits_for_lanes(t3=2)
+        assert len(held) == 1  # nothing was tried again
+        assert all("500 (Internal Server Error)" in problem for problem in anna.problems)
 
 
 def test_a_broken_connection_loses_nothing(result: Path) -> None:

@@ -15,10 +15,12 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
+_OF_DECISIONS = frozenset(f"{DECISIONS}{suffix}" for suffix in ("", "-wal", "-shm", "-journal"))
+
 
 def is_of_review(name: str) -> bool:
     """Whether a file, by its path in the folder of a report, was written by a review."""
-    return name.startswith((DECISIONS, f"{CORRECTED}/"))
+    return name in _OF_DECISIONS or name.startswith(f"{CORRECTED}/")
 
 
 @contextlib.contextmanager

@@ -75,9 +75,18 @@ def write_review_data(report: CountReport, folder: Path) -> None:
     }
     values["digest"] = _digest(values, [*vectors, boxes.frame, boxes.xyxy, basis.linked])
     write_json(folder / REVIEW, ReviewFile.described(**values).model_dump(mode="json"))
-    if basis.source is not None:
+    if basis.source is not None and _is_text(basis.source):
         recording = RecordingFile(source=basis.source, video=basis.video)
         write_text(folder / RECORDING, recording.model_dump_json(indent=1) + "\n", private=True)
+
+
+def _is_text(path: str) -> bool:
+    """Whether a path can be written as text. Names in another encoding cannot; the recording can be given later."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _span(one: Evidence | SetAsideTracklet) -> dict[str, int]:

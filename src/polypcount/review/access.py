@@ -2,7 +2,6 @@
 
 import hmac
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -69,11 +68,9 @@ class Guard:
             await self._app(scope, _after(body, receive), _with_headers(send))
 
     def _has_cookie(self, headers: dict[str, str]) -> bool:
-        try:
-            cookie = SimpleCookie(headers.get("cookie", "")).get(self._cookie)
-        except CookieError:
-            return False
-        return cookie is not None and self._is_token(cookie.value)
+        # Other programs of this machine may have set cookies too, also some that cannot be parsed.
+        pairs = (part.strip().partition("=") for part in headers.get("cookie", "").split(";"))
+        return any(name == self._cookie and self._is_token(value) for name, _, value in pairs)
 
     def _has_token(self, scope: MutableMapping[str, Any]) -> bool:
         """Whether it is the first address, which has the token."""

@@ -1,10 +1,12 @@
 """How the server answers: values, pictures, files of the page, and errors in one sentence."""
 
+import contextlib
 import json
 import os
 import re
 from collections.abc import Iterable
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, HTTPException, Request, Response
@@ -30,9 +32,10 @@ def values_answer(values: Any, status: int = 200) -> Response:
     return Response(text, status, media_type="application/json")
 
 
-def jpeg_answer(data: bytes) -> Response:
-    """A picture."""
-    return Response(data, media_type="image/jpeg", headers={"cache-control": "private, max-age=3600"})
+def jpeg_answer(data: bytes, *, keep: bool) -> Response:
+    """A picture. keep: Whether the browser may keep it, since another count has other addresses."""
+    caching = "private, max-age=3600" if keep else "no-store"
+    return Response(data, media_type="image/jpeg", headers={"cache-control": caching})
 
 
 def page_answer(name: str) -> Response:
@@ -46,7 +49,10 @@ def page_answer(name: str) -> Response:
 
 def without_folders(message: str, procedures: Iterable[Procedure]) -> str:
     """A message without folders, which may name a patient or a person; names of files stay."""
-    places = {place.parent for one in procedures for place in (one.folder, one.recording) if place is not None}
+    places = set[Path]()
+    for one in procedures:
+        with contextlib.suppress(PolypcountError):
+            places |= {place.parent for place in (one.folder, one.recording, one.source()[0]) if place is not None}
     for place in sorted(map(str, places), key=len, reverse=True):
         message = message.replace(os.path.join(place, ""), "")
     return _FOLDERS.sub("", message)

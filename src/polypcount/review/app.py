@@ -24,12 +24,16 @@ _PictureName = Annotated[str, Path(pattern=r"^(whole|[0-9]{1,3})\.jpg$")]
 _FrameName = Annotated[str, Path(pattern=r"^[0-9]{1,9}\.jpg$")]
 _ItemName = Annotated[str, Path(pattern=r"^[tash](0|[1-9][0-9]{0,8})$")]
 _Version = Annotated[int, Field(ge=0)]
+_CountId = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
+_Of = Annotated[str, Query(pattern="^([0-9a-f]{16})?$")]
+_COUNTED_AGAIN = "the recording was counted again meanwhile, so nothing was done; look again"
 
 
 class DecisionBody(Schema):
-    """A decision, taken on the state of a version."""
+    """A decision, taken on the state of a version of a count."""
 
     version: _Version
+    count_id: _CountId
     author: OneLine = ""
     decision: Decision
 
@@ -38,6 +42,7 @@ class ExportBody(Schema):
     """What to export."""
 
     version: _Version
+    count_id: _CountId
     author: OneLine = ""
     formats: Annotated[list[str], Field(max_length=10, default_factory=list)]
 
@@ -72,6 +77,10 @@ def new_app(procedures: list[Procedure], folder_name: str) -> FastAPI:
         if not procedure.is_counted:
             raise HTTPException(404, "this recording is not counted yet")
         return procedure, procedure.open()
+
+    def refuse_other(review: Review, of: str) -> None:
+        if of and of != review.count_id:
+            raise HTTPException(404, "the recording was counted again")
 
     def values_of(procedure: Procedure, review: Review, moment: Moment) -> dict[str, Any]:
         recording = procedure.has_frames()
@@ -119,12 +128,14 @@ def new_app(procedures: list[Procedure], folder_name: str) -> FastAPI:
     def get_version(id: _Id) -> Response:
         """What changes with each decision, and with each count."""
         _, review = review_of(id)
-        return values_answer({"version": review.log.version, "original": review.data.digest})
+        return values_answer({"version": review.log.version, "count_id": review.count_id})
 
     @app.post("/api/procedures/{id}/decisions")
     def decide(id: _Id, body: DecisionBody) -> Response:
         """Take a decision; it is on the disk when this answers."""
         procedure, review = review_of(id)
+        if review.count_id != body.count_id:
+            return values_answer({"detail": _COUNTED_AGAIN, "state": newest(procedure)}, 409)
         try:
             moment = review.decide(body.decision, body.version, body.author)
         except Stale as problem:
@@ -138,12 +149,12 @@ def new_app(procedures: list[Procedure], folder_name: str) -> FastAPI:
         return values_answer(preview_values(review, review.moment))
 
     @app.get("/api/procedures/{id}/similar/{item}")
-    def get_similar(id: _Id, item: _ItemName) -> Response:
-        """What else looks like a tracklet."""
+    def get_similar(id: _Id, item: _ItemName, polyp: Annotated[bool, Query()] = False) -> Response:
+        """What else looks like a tracklet, or like the whole polyp that it belongs to."""
         _, review = review_of(id)
         moment = review.moment
         _refuse_unknown(item, moment)
-        return values_answer(similar_values(review, moment, item))
+        return values_answer(similar_values(review, moment, item, whole=polyp))
 
     @app.get("/api/procedures/{id}/boxes")
     def get_boxes(
@@ -156,38 +167,47 @@ def new_app(procedures: list[Procedure], folder_name: str) -> FastAPI:
         return values_answer({"boxes": box_values(review.data, review.moment.state, start, stop)})
 
     @app.get("/api/procedures/{id}/pictures/{item}/{name}", response_class=Response)
-    def get_picture(id: _Id, item: _ItemName, name: _PictureName) -> Response:
-        """A picture of a tracklet."""
+    def get_picture(id: _Id, item: _ItemName, name: _PictureName, of: _Of = "") -> Response:
+        """A picture of a tracklet. of: The count that it must belong to; only then may a browser keep it."""
         _, review = review_of(id)
+        refuse_other(review, of)
         views, whole = review.data.pictures_of(item)
         number = name.removesuffix(".jpg")
         picture = whole if number == "whole" else views[int(number)] if int(number) < len(views) else None
         if picture is None:
             raise HTTPException(404, "there is no such picture")
-        return jpeg_answer(review.data.jpeg(picture))
+        return jpeg_answer(review.data.jpeg(picture), keep=bool(of))
 
     @app.get("/api/procedures/{id}/frames/{name}", response_class=Response)
-    def get_frame(id: _Id, name: _FrameName, width: Annotated[int, Query(ge=16, le=4096)] = 720) -> Response:
-        """A frame of the recording."""
+    def get_frame(
+        id: _Id, name: _FrameName, width: Annotated[int, Query(ge=16, le=4096)] = 720, of: _Of = ""
+    ) -> Response:
+        """A frame of the recording. of: The count that it must belong to; only then may a browser keep it."""
         procedure, review = review_of(id)
+        refuse_other(review, of)
         frames = procedure.frames()
         if frames is None:
             raise HTTPException(404, "the recording is not there")
         index = int(name.removesuffix(".jpg"))
         if index >= review.data.frame_count:
             raise HTTPException(404, "there is no such frame")
-        return jpeg_answer(frames.jpeg(index, width))
+        return jpeg_answer(frames.jpeg(index, width), keep=bool(of))
 
     @app.post("/api/procedures/{id}/export")
     def write_export(id: _Id, body: ExportBody) -> Response:
         """Write the corrected count into the folder of the count."""
         procedure, review = review_of(id)
         moment = review.moment
+        if review.count_id != body.count_id:
+            return values_answer({"detail": _COUNTED_AGAIN, "state": newest(procedure)}, 409)
         if moment.version != body.version:
             detail = "another decision was taken meanwhile; look at it, then export again"
             return values_answer({"detail": detail, "state": values_of(procedure, review, moment)}, 409)
         refuse_unknown_formats(body.formats)
-        folder, files = export(review, moment, body.formats, body.author, procedure.recording)
+        try:
+            folder, files = export(review, moment, body.formats, body.author, procedure.recording)
+        except Stale as problem:
+            return values_answer({"detail": str(problem), "state": newest(procedure)}, 409)
         return values_answer({"folder": folder.name, "files": files, "count": moment.count})
 
     @app.get("/", include_in_schema=False)
@@ -205,9 +225,10 @@ def _row(procedure: Procedure, jobs: Jobs) -> dict[str, Any]:
     """A procedure in the list."""
     job = jobs.get(procedure.id)
     row: dict[str, Any] = {"id": procedure.id, "name": procedure.name, "progress": None, "message": ""}
+    row["counted"] = procedure.is_counted
     row |= dict.fromkeys(("count", "original_count", "interval", "questions"))
     row |= {"decisions": 0, "reviewed": False}
-    if procedure.is_counted:
+    if row["counted"]:
         try:
             review = procedure.open()
             moment = review.moment

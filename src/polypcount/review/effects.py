@@ -1,13 +1,14 @@
 """What a decision changes, given the state in which it is taken."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from functools import singledispatchmethod
 
 from polypcount.errors import DataError
 from polypcount.review import decisions as d
 from polypcount.review.decisions import AddedBox, Details, Effect, Link, Merged
 from polypcount.review.kept import ReviewData
-from polypcount.review.regroup import Regrouping
+from polypcount.review.regroup import Regrouping, followed
 from polypcount.review.state import State
 
 
@@ -23,28 +24,43 @@ class Effects:
         self._data = data
         self._state = state
 
-    @singledispatchmethod
     def of(self, decision: object) -> Effect:
         """The effect of a decision, one of `decisions.Decision`.
 
         Raises:
             DataError: It is not possible: a sentence for the person.
         """
+        effect = self._decided(decision)
+        return effect.model_copy(update={"details": self._passed_on(effect.moves) | effect.details})
+
+    def _passed_on(self, moves: Mapping[str, int]) -> dict[int, Details]:
+        """What was said about polyps that end is said about those that take most of their tracklets."""
+        passed, left = dict[int, Details](), {**self._state.polyp_of, **moves}
+        for polyp in sorted(self._state.details.keys() - set(left.values())):
+            own, items = self._state.details[polyp], self._state.items_of(polyp)
+            heirs = Counter(left[item] for item in items if left[item])
+            if own != Details() and heirs:
+                heir = max(heirs, key=lambda one: (heirs[one], -one))
+                passed[heir] = _joined(passed.get(heir, self._state.details.get(heir, Details())), own, polyp)
+        return passed
+
+    @singledispatchmethod
+    def _decided(self, decision: object) -> Effect:
         raise TypeError(f"{type(decision).__name__} is no decision")
 
-    @of.register
+    @_decided.register
     def _(self, _: d.Undo) -> Effect:
         if not self._state.done:
             raise DataError("there is nothing to undo")
         return Effect(kind="undo", text=f"undo: {self._state.done[-1].effect.text}")
 
-    @of.register
+    @_decided.register
     def _(self, _: d.Redo) -> Effect:
         if not self._state.undone:
             raise DataError("there is nothing to redo")
         return Effect(kind="redo", text=f"redo: {self._state.undone[-1].effect.text}")
 
-    @of.register
+    @_decided.register
     def _(self, decision: d.Answer) -> Effect:
         first, second = (_existing(items, self._state) for items in (decision.first, decision.second))
         if set(first) & set(second):
@@ -64,6 +80,11 @@ class Effects:
         regrouping = Regrouping.of(self._data, after)
         among = [row for row, item in enumerate(regrouping.items) if self._state.polyp_of[item] in touched]
         polyp_of = regrouping.numbers(regrouping.labels(), after, among)
+        others, alone = followed(polyp_of, self._data, self._state)
+        if decision.same:
+            for item in alone:
+                _refuse_together([item, *first, *second], self._data)
+        polyp_of |= others
         numbers = _listed(touched)
         text = f"{numbers} {'are one polyp' if len(touched) > 1 else 'is one polyp'}"
         if not decision.same:
@@ -79,7 +100,7 @@ class Effects:
             kind="answer", text=f"answer: {numbers} shows a polyp", links=[Link(first=[item]) for item in items]
         )
 
-    @of.register
+    @_decided.register
     def _(self, decision: d.Move) -> Effect:
         named = _existing(decision.items, self._state)
         if decision.polyp is None:
@@ -99,7 +120,7 @@ class Effects:
             kind="move", text=f"move {_named(items)} to {where}", moves=dict.fromkeys(items, target), links=links
         )
 
-    @of.register
+    @_decided.register
     def _(self, decision: d.Merge) -> Effect:
         if decision.polyp == decision.other:
             raise DataError("a polyp cannot be merged with itself")
@@ -113,7 +134,7 @@ class Effects:
             merged=Merged(into=decision.polyp, source=decision.other, items=others),
         )
 
-    @of.register
+    @_decided.register
     def _(self, decision: d.Unmerge) -> Effect:
         merged = self._state.merges.get(decision.decision)
         if merged is None:
@@ -127,10 +148,21 @@ class Effects:
             text=f"take back the merge of polyps {merged.into} and {merged.source}",
             moves=dict.fromkeys(back, merged.source),
             links=[Link(first=back, second=left)],
+            details=self._before_merge(decision.decision, merged.into),
             unmerged=decision.decision,
         )
 
-    @of.register
+    def _before_merge(self, decision: int, polyp: int) -> dict[int, Details]:
+        """What was said about a polyp before a merge passed something on to it, unless it was changed since."""
+        details = Details()
+        for decided in self._state.done:
+            if decided.number == decision:
+                given = decided.effect.details.get(polyp)
+                return {polyp: details} if given is not None and given == self._state.details.get(polyp) else {}
+            details = decided.effect.details.get(polyp, details)
+        return {}
+
+    @_decided.register
     def _(self, decision: d.Split) -> Effect:
         members = _members(decision.polyp, self._state)
         later = [item for item in members if span_of(item, self._data, self._state)[0] >= decision.frame]
@@ -144,14 +176,14 @@ class Effects:
             links=[Link(first=later, second=before)],
         )
 
-    @of.register
+    @_decided.register
     def _(self, decision: d.NotAPolyp) -> Effect:
         items = [item for item in _existing(decision.items, self._state) if self._state.polyp_of[item]]
         if not items:
             raise DataError(f"{_named(decision.items)} is not counted already")
         return Effect(kind="not a polyp", text=f"{_named(items)} shows no polyp", moves=dict.fromkeys(items, 0))
 
-    @of.register
+    @_decided.register
     def _(self, decision: d.Describe) -> Effect:
         _members(decision.polyp, self._state)
         details = Details(**decision.model_dump(exclude={"kind", "polyp"}))
@@ -159,7 +191,7 @@ class Effects:
             raise DataError(f"that is already said about polyp {decision.polyp}")
         return Effect(kind="describe", text=f"describe polyp {decision.polyp}", details={decision.polyp: details})
 
-    @of.register
+    @_decided.register
     def _(self, decision: d.Add) -> Effect:
         left, top, right, bottom = decision.box
         width, height = self._data.size or (100_000, 100_000)
@@ -175,7 +207,7 @@ class Effects:
         added = AddedBox(item=f"h{number}", frame=decision.frame, box=decision.box)
         return Effect(kind="add", text="add a polyp by hand", moves={added.item: self._state.largest + 1}, added=added)
 
-    @of.register
+    @_decided.register
     def _(self, decision: d.Hint) -> Effect:
         fewest, most = decision.fewest, decision.most
         if fewest is not None and most is not None and fewest > most:
@@ -183,7 +215,7 @@ class Effects:
         words = "not known" if fewest is None and most is None else _range_words(fewest, most)
         return Effect(kind="hint", text=f"number of polyps: {words}", hint=(fewest, most))
 
-    @of.register
+    @_decided.register
     def _(self, decision: d.Regroup) -> Effect:
         shown = preview(self._data, self._state)
         if decision.polyp_of != shown:
@@ -197,7 +229,8 @@ class Effects:
 def preview(data: ReviewData, state: State) -> dict[str, int]:
     """The polyp of each tracklet that can be grouped, if it were grouped again."""
     regrouping = Regrouping.of(data, state)
-    return regrouping.numbers(regrouping.labels(), state)
+    polyp_of = regrouping.numbers(regrouping.labels(), state)
+    return polyp_of | followed(polyp_of, data, state)[0]
 
 
 def span_of(item: str, data: ReviewData, state: State) -> tuple[int, int]:
@@ -211,6 +244,16 @@ def span_of(item: str, data: ReviewData, state: State) -> tuple[int, int]:
         return state.added[item].frame, state.added[item].frame + 1
     span = data.short[row]
     return span.start_frame, span.stop_frame
+
+
+def _joined(kept: Details, other: Details, polyp: int) -> Details:
+    """What is said about one polyp that was two. Where both say something, the other goes into the note."""
+    if kept == Details():
+        return other
+    said = [other.name, other.site, f"{other.size_mm:g} mm" if other.size_mm is not None else "", other.histology]
+    words = ", ".join(part for part in (*said, other.note) if part)
+    note = f"{kept.note}\n" if kept.note else ""
+    return kept.model_copy(update={"note": f"{note}Was polyp {polyp}: {words}."})
 
 
 def _existing(items: Iterable[str], state: State) -> list[str]:

@@ -10,11 +10,13 @@ from polypcount.corpus import Boxes, Corpus, FrameFiles, Polyp, Provenance, Vide
 from polypcount.counting.result import CountedPolyp, CountedTracklet, CountInterval, CountReport, Picture
 from polypcount.errors import FileError, first_line
 from polypcount.report import write_report
+from polypcount.report.keep_review import held
 from polypcount.report.review_file import CORRECTED
 from polypcount.review.decisions import Details
 from polypcount.review.effects import span_of
 from polypcount.review.frames import video_in
 from polypcount.review.kept import read_recording_file
+from polypcount.review.log import Stale
 from polypcount.review.review import Moment, Review
 from polypcount.storage import whole_folder
 
@@ -48,7 +50,9 @@ def export(
     report = corrected_report(review, moment, author)
     corpus = corrected_corpus(review, report, recording)
     try:
-        with whole_folder(folder) as new:
+        with held(review.folder, alone=False), whole_folder(folder) as new:
+            if review.is_outdated():
+                raise Stale("the recording was counted again meanwhile; look at the new count, then export again")
             write_report(report, new / "report", export=formats, review=False)
             corpus.save(new / _CORPUS)
     except OSError as problem:
@@ -113,7 +117,8 @@ def corrected_corpus(review: Review, report: CountReport, recording: Path | None
 def _pixels(review: Review, recording: Path | None) -> tuple[str | None, FrameFiles]:
     """Where the frames of the recording are, as a corpus of that one video names it."""
     kept = read_recording_file(review.folder)
-    path = recording or (Path(kept.source) if kept is not None else None)
+    # A count that does not say where its recording lies may have been made with a pseudonym.
+    path = None if kept is None else recording or Path(kept.source)
     if path is None or not is_corpus(path):
         return None if path is None else str(path), FrameFiles.empty()
     corpus, row = video_in(path, kept.video if kept is not None else None)
@@ -163,7 +168,7 @@ def _provenance(review: Review, moment: Moment, author: str) -> Provenance:
     parameters = {
         "encoder": original.get("parameters", {}).get("encoder", ""),
         "method": "review",
-        "reviewed_by": author,
+        "reviewed_by": _reviewers(moment, author),
         "decisions": len(moment.state.done),
         "count_before": review.count_values["count"],
         "polyps": {
@@ -181,11 +186,19 @@ def _new_numbers(review: Review, moment: Moment) -> dict[int, int]:
     return {polyp: number for number, polyp in enumerate(sorted(first, key=lambda one: (first[one], one)), 1)}
 
 
+def _reviewers(moment: Moment, author: str) -> str:
+    """Who decided, and who exports, as far as they said it."""
+    names = [*(decided.author for decided in moment.state.done), author]
+    return ", ".join(dict.fromkeys(name for name in names if name))
+
+
 def _who(moment: Moment, author: str) -> str:
     done = moment.state.done
     number = "1 decision" if len(done) == 1 else f"{len(done)} decisions"
     when = f" on {done[-1].time[:10]}" if done else ""
-    return f"Corrected in a review{f' by {author}' if author else ''}{when}, with {number}."
+    return (
+        f"Corrected in a review{f' by {names}' if (names := _reviewers(moment, author)) else ''}{when}, with {number}."
+    )
 
 
 def _described(moment: Moment, new_number: dict[int, int]) -> list[str]:

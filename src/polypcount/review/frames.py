@@ -40,6 +40,12 @@ class Frames:
                 f"{source.name} has {self._source.frame_count:,} frames, and the recording that was counted "
                 f"{data.frame_count:,}: it is another one"
             )
+        if data.size is not None and (self._source.width, self._source.height) != data.size:
+            # Boxes would lie elsewhere, and so would what must not be shown.
+            raise DataError(
+                f"{source.name} has frames of {self._source.width} x {self._source.height} pixels, and the recording "
+                f"that was counted {data.size[0]} x {data.size[1]}: it is another one"
+            )
         self._mask = data.mask
         self._lock = threading.Lock()
         self._going_on: Iterator[tuple[int, Image]] = iter(())

@@ -47,8 +47,8 @@ class Procedure:
     @property
     def name(self) -> str:
         """What people call it."""
-        if self.review is not None:
-            return str(self.review.count_values["video"]["id"])
+        if (review := self.review) is not None:  # another thread may open it again
+            return str(review.count_values["video"]["id"])
         return self.recording.stem if self.recording is not None else self.folder.name
 
     @property

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from polypcount.clustering.similarity import Matrix
 from polypcount.review.regroup import Labels, Regrouping
 
-MOST_QUESTIONS = 20
+MOST_QUESTIONS = 200  # that the page gets at a time
 # Of the polyps of a detector that are seen for a moment only, so many show none: benchmarks/review_queue.py --choose.
 _ALARMS = 0.45
 

@@ -1,6 +1,7 @@
 """Grouping the tracklets of a review again, with everything that a person has decided."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -159,6 +160,46 @@ class Regrouping:
                 number += 1
                 chosen[group_row] = number
         return {self.items[row]: chosen[int(own)] for row, own in zip(rows, group_of, strict=True)}
+
+
+def followed(polyp_of: Mapping[str, int], data: ReviewData, state: State) -> tuple[dict[str, int], list[str]]:
+    """Where tracklets go that cannot be grouped, but which a person has put into a polyp, when that polyp changes.
+
+    These are those that were set aside, too short, or added by hand. If their polyp loses all tracklets that can be
+    grouped, they go where most boxes of these go. If they would then be one polyp with a tracklet that is seen in one
+    frame with them, they become a polyp of their own.
+
+    Args:
+        polyp_of: The new polyp of tracklets that were grouped.
+        data: What is reviewed.
+        state: The polyps so far.
+
+    Returns:
+        The polyps of those that move, and which of them became a polyp of their own.
+    """
+    members = State({**state.polyp_of, **polyp_of}).members()
+    grouped = {polyp: [item for item in items if item.startswith("t")] for polyp, items in members.items()}
+    number = max([state.largest, *polyp_of.values()])
+    moves, alone = dict[str, int](), list[str]()
+    for polyp, items in state.members().items():
+        before = [item for item in items if item.startswith("t")]
+        target = polyp
+        if before and not grouped.get(polyp):
+            boxes = Counter[int]()
+            for item in before:
+                boxes[polyp_of.get(item, polyp)] += data.tracklets[int(item[1:])].box_count
+            target = max(boxes, key=lambda one: (boxes[one], -one))
+        for item in (one for one in items if not one.startswith("t")):
+            own = target
+            newcomers = [other for other in grouped.get(target, ()) if other not in items]
+            if any((item, other) in data.together or (other, item) in data.together for other in newcomers):
+                number += 1
+                own = number
+                alone.append(item)
+            grouped.setdefault(own, []).append(item)
+            if own != polyp:
+                moves[item] = own
+    return moves, alone
 
 
 def _placed(pairs: NDArray[np.int64], place: NDArray[np.int64]) -> NDArray[np.int64]:

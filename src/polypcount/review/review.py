@@ -15,6 +15,7 @@ from polypcount.review.log import DecisionLog, Stale
 from polypcount.review.questions import Question, questions
 from polypcount.review.regroup import Regrouping
 from polypcount.review.state import State, replay
+from polypcount.storage import content_key
 
 
 class Moment:
@@ -65,6 +66,13 @@ class Review:
     Args:
         folder: What `polypcount count` wrote.
 
+    Attributes:
+        count_id: Another one after each count, also of the same recording.
+        count_values: What count.json says.
+        data: What was kept for a review.
+        counted_polyps: The polyps of count.json by number.
+        log: The decisions.
+
     Raises:
         FileError: It holds no count, or no data for a review.
     """
@@ -72,6 +80,7 @@ class Review:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._identity = _identity(folder)
+        self.count_id = content_key("review", *self._identity)[:16]
         self.count_values = read_count(folder)
         self.data = read_review_data(folder)
         if len(self.data.tracklets) != len(self.count_values["tracklets"]):

@@ -1,5 +1,6 @@
 """The server of the review: on this machine only, for one browser."""
 
+import contextlib
 import ipaddress
 import secrets
 import socket
@@ -83,7 +84,10 @@ def _listen(host: str, port: int) -> socket.socket:
 
 def _own_names(host: str, port: int) -> set[str]:
     """What Host may be."""
-    names = {HERE, "localhost"} if host in (HERE, "localhost") else {_in_address(host)}
+    # Browsers send names in small letters, and IPv6 addresses in their shortest form.
+    names = {HERE, "localhost"} if host in (HERE, "localhost") else {_in_address(host), _in_address(host).lower()}
+    with contextlib.suppress(ValueError):
+        names.add(_in_address(str(ipaddress.ip_address(host))))
     return {f"{name}:{port}" for name in names} | (names if port == _USUAL_PORT else set())
 
 

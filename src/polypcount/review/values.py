@@ -17,6 +17,8 @@ from polypcount.review.state import State
 _KINDS = {"t": "counted", "a": "perhaps no polyp", "s": "too short", "h": "by hand"}
 _MOST_SIMILAR = 40
 _MOST_DECISIONS = 200
+_MOST_KNOTS = 1000
+_NOT_COMPARED = "Only tracklets that are counted, and whose pictures were compared in the count, can be compared."
 
 
 def state_values(review: Review, moment: Moment, *, recording: bool) -> dict[str, Any]:
@@ -26,12 +28,14 @@ def state_values(review: Review, moment: Moment, *, recording: bool) -> dict[str
     asked = moment.questions
     return {
         "version": moment.version,
+        "count_id": review.count_id,
         "video": {
             "fps": data.basis.fps,
             "frame_count": data.frame_count,
             "width": data.size and data.size[0],
             "height": data.size and data.size[1],
             "seconds": data.seconds_of(data.frame_count),
+            "times": _knots(data),
         },
         "original": {
             "count": original["count"],
@@ -98,42 +102,52 @@ def preview_values(review: Review, moment: Moment) -> dict[str, Any]:
     }
 
 
-def similar_values(review: Review, moment: Moment, item: str) -> dict[str, Any]:
-    """What else looks like an item, most similar on top."""
+def similar_values(review: Review, moment: Moment, item: str, *, whole: bool = False) -> dict[str, Any]:
+    """What else looks like an item, most similar on top. whole: Like its whole polyp, by the mean over tracklets."""
     regrouping, state = moment.regrouping, moment.state
     if item not in regrouping.items:
-        return {"item": item, "similar": []}
+        return {"item": item, "similar": [], "reason": _NOT_COMPARED}
     likeness, is_probability = moment.likeness
-    own = regrouping.items.index(item)
+    own = np.array([regrouping.items.index(item)])
+    if whole:
+        own = np.flatnonzero(regrouping.polyp == state.polyp_of[item])
+    names = [regrouping.items[row] for row in own.tolist()]
     unit = np.stack([one.vectors[0] for one in regrouping.basis.evidence]).astype(np.float64)
     length = np.linalg.norm(unit, axis=1)
     unit /= np.where(length > 0, length, 1)[:, None]
-    cosine = (1 + unit @ unit[own]) / 2
+    cosine = (1 + (unit @ unit[own].T).mean(axis=1)) / 2
+    mean = likeness[own].mean(axis=0)
     constraints = regrouping.basis.grouping_input().constraints
-    barred = constraints.forbidden[constraints.unit[own], constraints.unit]
-    order = [row for row in np.argsort(-likeness[own], kind="stable").tolist() if row != own]
-    start, stop = span_of(item, review.data, state)
+    barred = constraints.forbidden[constraints.unit[own][:, None], constraints.unit].any(axis=0)
+    times = [_seconds_of(name, review.data, state) for name in names]
     listed = []
-    for row in order[:_MOST_SIMILAR]:
+    order = np.argsort(-mean, kind="stable")
+    for row in order[~np.isin(order, own)][:_MOST_SIMILAR].tolist():
         other = regrouping.items[row]
-        begin, end = span_of(other, review.data, state)
-        gap = max(0, begin - stop, start - end)
+        begin, end = _seconds_of(other, review.data, state)
+        gap = min(max(0.0, begin - stop, start - end) for start, stop in times)
         reason = ""
-        if (item, other) in review.data.together or (other, item) in review.data.together:
+        if any((name, other) in review.data.together or (other, name) in review.data.together for name in names):
             reason = "seen in one frame together"
         elif barred[row]:
-            reason = "answered: not the same polyp"
+            reason = "not the same polyp, by what was answered"
         listed.append(
             {
                 "item": other,
                 "polyp": state.polyp_of[other],
                 "similarity": round(float(cosine[row]), 4),
-                "probability": round(float(likeness[own, row]), 4) if is_probability else None,
-                "gap_seconds": None if review.data.basis.fps is None else round(gap / review.data.basis.fps, 2),
+                "probability": round(float(mean[row]), 4) if is_probability else None,
+                "gap_seconds": None if review.data.basis.fps is None else round(gap, 2),
                 "impossible": reason,
             }
         )
-    return {"item": item, "similar": listed}
+    return {"item": item, "similar": listed, "reason": ""}
+
+
+def _seconds_of(item: str, data: ReviewData, state: State) -> tuple[float, float]:
+    """When an item begins and ends; 0 where that is not known."""
+    start, stop = (data.seconds_of(frame) or 0.0 for frame in span_of(item, data, state))
+    return start, stop
 
 
 def box_values(data: ReviewData, state: State, start: int, stop: int) -> list[list[Any]]:
@@ -149,9 +163,18 @@ def box_values(data: ReviewData, state: State, start: int, stop: int) -> list[li
     return rows + added
 
 
-def _picture_values(picture: KeptPicture) -> dict[str, Any]:
+def _knots(data: ReviewData) -> list[tuple[int, float]] | None:
+    """When frames are shown where the rate is not constant: frames and seconds, to interpolate between."""
+    if data.times is None:
+        return None
+    frames = np.unique(np.linspace(0, data.frame_count, min(data.frame_count + 1, _MOST_KNOTS)).round().astype(int))
+    return [(frame, round(float(data.times[frame]), 3)) for frame in frames.tolist()]
+
+
+def _picture_values(picture: KeptPicture, data: ReviewData) -> dict[str, Any]:
     return {
         "frame": picture.frame,
+        "seconds": data.seconds_of(picture.frame),
         "width": picture.width,
         "height": picture.height,
         "quality": round(picture.quality, 4),
@@ -175,8 +198,8 @@ def _item_values(item: str, data: ReviewData, state: State) -> dict[str, Any]:
         "stop_seconds": data.seconds_of(stop),
         "box_count": counts[item[0]][row].box_count if item[0] in counts else 1,
         "probability": round(data.set_aside[row].probability, 3) if item[0] == "a" else None,
-        "pictures": [_picture_values(one) for one in views],
-        "whole": whole and _picture_values(whole),
+        "pictures": [_picture_values(one, data) for one in views],
+        "whole": whole and _picture_values(whole, data),
     }
 
 
@@ -193,6 +216,8 @@ def _polyp_values(number: int, items: Sequence[str], review: Review, state: Stat
         "best": _best(items, data),
         "first_frame": min(start for start, _ in spans),
         "last_frame": max(stop for _, stop in spans) - 1,
+        "first_seconds": data.seconds_of(min(start for start, _ in spans)),
+        "last_seconds": data.seconds_of(max(stop for _, stop in spans) - 1),
         "visible_seconds": data.visible_seconds(items),
     }
 

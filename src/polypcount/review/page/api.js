@@ -3,7 +3,7 @@
 // Each start of the review has an address of its own, so an old page cannot go on.
 const NOT_OURS = "The review was started anew. Please open the address that it printed then; what was saved is there.";
 
-/** The server answered, but not with what was asked for. `body` may hold the newest state (status 409). */
+/** The server answered, but not with what was asked for. `body` may hold the newest state (status 409); from 500 on, it has a fault. */
 export class Refused extends Error {
   constructor(status, body) {
     const detail = body?.detail;
@@ -44,7 +44,6 @@ async function request(path, { method = "GET", body = null, signal = null } = {}
   } catch {
     if (response.ok) throw new NoAnswer();
   }
-  if (response.status >= 500) throw new NoAnswer();
   if (!response.ok) throw new Refused(response.status, answer);
   return answer;
 }
@@ -57,21 +56,24 @@ export const stopCount = (id) => request(at(id, "/count"), { method: "DELETE" })
 
 export const loadState = (id) => request(at(id));
 export const loadVersion = (id) => request(at(id, "/version"));
-export const sendDecision = (id, version, author, decision) =>
-  request(at(id, "/decisions"), { method: "POST", body: { version, author, decision } });
+export const sendDecision = (id, { version, count_id }, author, decision) =>
+  request(at(id, "/decisions"), { method: "POST", body: { version, count_id, author, decision } });
 export const previewRegroup = (id) => request(at(id, "/regroup"));
-export const exportCorrected = (id, version, author, formats) =>
-  request(at(id, "/export"), { method: "POST", body: { version, author, formats } });
+export const exportCorrected = (id, { version, count_id }, author, formats) =>
+  request(at(id, "/export"), { method: "POST", body: { version, count_id, author, formats } });
 
-export const loadSimilar = (id, item, signal) => request(at(id, `/similar/${encodeURIComponent(item)}`), { signal });
+/** What looks like a tracklet, or like the whole polyp that it belongs to: {similar, reason}. */
+export const loadSimilar = (id, item, wholePolyp, signal) =>
+  request(at(id, `/similar/${encodeURIComponent(item)}${wholePolyp ? "?polyp=true" : ""}`), { signal });
 export const loadBoxes = async (id, start, stop) => (await request(at(id, `/boxes?start=${start}&stop=${stop}`))).boxes;
 
-export const pictureAddress = (id, item, k) => at(id, `/pictures/${encodeURIComponent(item)}/${k}.jpg`);
-export const frameAddress = (id, index, width) => at(id, `/frames/${index}.jpg?width=${width}`);
+// A browser keeps pictures, so their addresses say of which count they are.
+export const pictureAddress = ({ id, state }, item, k) => at(id, `/pictures/${encodeURIComponent(item)}/${k}.jpg?of=${state.count_id}`);
+export const frameAddress = ({ id, state }, index, width) => at(id, `/frames/${index}.jpg?width=${width}&of=${state.count_id}`);
 
 /** One frame as a blob. Throws `Refused` where the recording has no such frame. */
-export async function loadFrame(id, index, width, signal) {
-  const response = await fetch(frameAddress(id, index, width), { credentials: "same-origin", signal });
+export async function loadFrame(store, index, width, signal) {
+  const response = await fetch(frameAddress(store, index, width), { credentials: "same-origin", signal });
   if (!response.ok) throw new Refused(response.status, await response.json().catch(() => null));
   return response.blob();
 }

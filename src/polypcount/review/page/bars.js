@@ -108,7 +108,7 @@ export class Bars {
       let image = present.get(k);
       if (!image) {
         if (!still) continue;
-        image = draw("image", { "data-k": k, preserveAspectRatio: "xMidYMid slice", href: pictureAddress(this.store.id, item.id, k) });
+        image = draw("image", { "data-k": k, preserveAspectRatio: "xMidYMid slice", href: pictureAddress(this.store, item.id, k) });
         bar.pictures.append(image);
       }
       for (const [name, value] of [["x", place.x.toFixed(1)], ["y", row.top + 6], ["width", size], ["height", size]]) {

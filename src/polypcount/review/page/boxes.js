@@ -21,6 +21,11 @@ export class Boxes {
     return kept?.get?.(frame) ?? [];
   }
 
+  /** The box of a tracklet in a frame; undefined without one, and while it is being loaded. */
+  of(item, frame) {
+    return this.at(frame).find((one) => one.item === item)?.box;
+  }
+
   async #load(stretch) {
     this.#stretches.set(stretch, "loading");
     try {

@@ -5,7 +5,7 @@ import { byId, keepList, lessMotion, make, setAttribute, setText } from "./dom.j
 import { Fields } from "./fields.js";
 import { bestPicture, pictureFrame, picturesOverTime, showPicture } from "./pictures.js";
 import { itemsOf } from "./state.js";
-import { amount, certaintyWord, duration, frameTime, itemSpan, percent, polypTitle } from "./words.js";
+import { amount, certaintyWord, duration, itemSpan, percent, polypTitle, timeOr } from "./words.js";
 
 const STRIP = 8;
 
@@ -43,7 +43,6 @@ export class Cards {
 
   #updateCard(card, polyp) {
     const { store } = this;
-    const { video } = store.state;
     paintBadge(card.sign, polyp.number);
     setText(card.heading, polyp.name || `Polyp ${polyp.number}`);
     setAttribute(card, "aria-label", polypTitle(store.state, polyp.number));
@@ -56,8 +55,8 @@ export class Cards {
     }
     showPicture(card.picture, bestPicture(store, polyp.best), polyp.number, `Best frame of polyp ${polyp.number}`);
     const facts = [
-      ["First seen", frameTime(video, polyp.first_frame)],
-      ["Last seen", frameTime(video, polyp.last_frame)],
+      ["First seen", timeOr(polyp.first_frame, polyp.first_seconds)],
+      ["Last seen", timeOr(polyp.last_frame, polyp.last_seconds)],
       ["Visible for", polyp.visible_seconds === null ? "" : duration(polyp.visible_seconds)],
       ["Tracklets", polyp.items.length],
       ["Site", polyp.site],
@@ -75,7 +74,7 @@ export class Cards {
 
   #makeView(picture) {
     const frame = pictureFrame("picture small");
-    const when = frameTime(this.store.state.video, picture.frame);
+    const when = timeOr(picture.frame, picture.seconds);
     const show = make("button", { type: "button", class: "picture-button", "aria-label": `Show the frame at ${when}`, title: when,
       on: { click: () => this.showFrame(picture.item, picture.frame) } }, frame);
     return Object.assign(make("li", { "data-item": picture.item }, show), { picture: frame });

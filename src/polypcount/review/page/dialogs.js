@@ -107,7 +107,7 @@ export function prepareExport(store, decisions) {
     button.disabled = true;
     setText(result, "Writing …");
     try {
-      const { folder, files, count } = await exportCorrected(store.id, store.state.version, author(), formats);
+      const { folder, files, count } = await exportCorrected(store.id, store.state, author(), formats);
       result.replaceChildren(
         make("p", {}, make("strong", { text: `Written: ${amount(count, "polyp")}.` }), make("span", { text: ` The files are in the folder “${folder}”.` })),
         make("ul", {}, ...files.map((file) => make("li", { text: file }))));

@@ -29,6 +29,7 @@ export class DrawBox {
   begin() {
     if (!this.store.state.recording) return this.notify("A polyp can only be added where the recording is available.");
     this.player.pause();
+    this.player.toggleCloseUp(false);
     this.#frame = this.player.shownFrame;
     if (this.#frame === null) return this.notify("Go to the frame that shows the polyp first: point at the time axis.");
     const { width, height } = this.store.state.video;
@@ -49,6 +50,7 @@ export class DrawBox {
   #show(active) {
     byId("player").classList.toggle("adding", active);
     byId("add-bar").hidden = !active;
+    byId("close-up").disabled = active;
     this.layer.style.display = active ? "" : "none";
   }
 

@@ -3,6 +3,8 @@
 import { loadFrame } from "./api.js";
 
 const MOST_KEPT = 200;
+// Of wider frames fewer are kept, so that they take no more memory.
+const USUAL_WIDTH = 1080;
 const AT_ONCE = 4;
 const AHEAD = 8;
 
@@ -14,8 +16,9 @@ export class Frames {
   #delay = 60;
 
   /** `arrived(index)` is called for each frame that was loaded, or could not be. */
-  constructor(id, width, arrived) {
-    Object.assign(this, { id, width, arrived });
+  constructor(store, width, arrived) {
+    Object.assign(this, { store, width, arrived });
+    this.most = Math.round(MOST_KEPT * Math.min(1, (USUAL_WIDTH / width) ** 2));
   }
 
   /** The decoded picture of a frame, if it is here. */
@@ -76,7 +79,7 @@ export class Frames {
     const began = performance.now();
     let address = null;
     try {
-      const blob = await loadFrame(this.id, index, this.width, control.signal);
+      const blob = await loadFrame(this.store, index, this.width, control.signal);
       address = URL.createObjectURL(blob);
       const image = new Image();
       image.src = address;
@@ -96,16 +99,17 @@ export class Frames {
 
   #keep(index, entry) {
     this.#kept.set(index, entry);
-    while (this.#kept.size > MOST_KEPT) {
+    while (this.#kept.size > this.most) {
       const [oldest, { address }] = this.#kept.entries().next().value;
       URL.revokeObjectURL(address);
       this.#kept.delete(oldest);
     }
   }
 
-  /** Gives up everything. */
+  /** Gives up everything, also what is just being decoded. */
   close() {
     this.#wanted = [];
+    this.most = 0;
     for (const control of this.#loading.values()) control.abort();
     for (const { address } of this.#kept.values()) URL.revokeObjectURL(address);
     this.#kept.clear();

@@ -19,6 +19,7 @@ export function keyTable({ store, timeline, player, actions, queue, walk, open, 
       { keys: ["."], shown: ".", text: "One frame forward", run: () => player.step(1) },
       { keys: ["shift+,", "shift+;", "shift+<"], shown: "Shift ,", text: "Ten frames back", run: () => player.step(-10) },
       { keys: ["shift+.", "shift+:", "shift+>"], shown: "Shift .", text: "Ten frames forward", run: () => player.step(10) },
+      { keys: ["z"], shown: "Z", text: "Close-up of the selected tracklet; again: the whole frame", run: () => player.toggleCloseUp() },
       { keys: ["a"], shown: "A", text: "Add a polyp by hand: draw a box on the frame", run: () => drawBox.begin() },
     ] },
     { title: "Select", keys: [

@@ -10,6 +10,9 @@ const COLUMNS = ["name", "state", "count", "at first", "questions", "decisions",
 const STATES = { "counted": "Counted", "not counted": "Not counted yet", "counting": "Counting", "failed": "Could not be counted" };
 
 export class List {
+  #asking = 0;
+  #turn = 0;
+
   constructor(open, notify) {
     Object.assign(this, { open, notify });
   }
@@ -18,14 +21,22 @@ export class List {
   start(answer) {
     byId("list").hidden = false;
     this.#draw(answer);
-    setInterval(() => document.hidden || this.#refresh(), POLL_MS);
+    // A slow server is not asked again before it has answered.
+    setInterval(() => document.hidden || this.#asking || this.#refresh(), POLL_MS);
   }
 
   async #refresh() {
+    this.#turn += 1;
+    const turn = this.#turn;
+    this.#asking += 1;
     try {
-      this.#draw(await listProcedures());
+      const answer = await listProcedures();
+      // What was asked for last is the newest.
+      if (turn === this.#turn) this.#draw(answer);
     } catch (error) {
       this.notify(error.message, "error");
+    } finally {
+      this.#asking -= 1;
     }
   }
 
@@ -61,7 +72,9 @@ export class List {
     setText(row.link, counted ? one.name : "");
     row.link.hidden = !counted;
     setText(row.heading, counted ? "" : one.name);
-    setText(row.words, counted && one.reviewed ? "Reviewed" : STATES[one.state] ?? one.state);
+    // A count that is there, but cannot be opened, cannot be made again from here.
+    const broken = one.state === "failed" && one.counted;
+    setText(row.words, counted && one.reviewed ? "Reviewed" : broken ? "Cannot be opened" : STATES[one.state] ?? one.state);
     setAttribute(row.words, "data-state", counted && one.reviewed ? "reviewed" : one.state);
     row.progress.hidden = one.state !== "counting";
     if (one.progress !== null) setAttribute(row.progress, "value", one.progress);
@@ -73,6 +86,7 @@ export class List {
     setText(row.cellOf.questions, one.questions ?? "");
     setText(row.cellOf.decisions, counted ? one.decisions : "");
     const word = counted ? (one.decisions ? "Continue" : "Review") : one.state === "counting" ? "Stop" : one.state === "failed" ? "Try again" : "Count";
+    row.button.hidden = broken;
     setText(row.button, word);
     row.button.classList.toggle("primary", counted);
     setAttribute(row.button, "aria-label", `${word}: ${one.name}`);

@@ -21,6 +21,7 @@ import { Similar } from "./similar.js";
 import { Store } from "./state.js";
 import { Timeline } from "./timeline.js";
 import { Walk } from "./walk.js";
+import { amount } from "./words.js";
 
 const notify = makeNotify();
 
@@ -32,19 +33,30 @@ async function start() {
   // Each procedure gets a fresh page, so that nothing of the one before stays behind.
   window.addEventListener("hashchange", () => location.reload());
   try {
-    const answer = await listProcedures();
-    const { procedures } = answer;
+    // One procedure opens without the list, for which the server must open all of them.
     const wanted = decodeURIComponent(location.hash.slice(1));
-    const only = procedures.length === 1 && procedures[0].state === "counted" ? procedures[0].id : null;
-    byId("to-list").hidden = only !== null;
-    if (wanted || only) await review(wanted || only);
-    else new List((id) => (location.hash = id), notify).start(answer);
+    if (wanted) await review(wanted);
+    else await listOrOnly();
   } catch (error) {
     console.error(error);
     setText(byId("starting"), `The page could not be opened: ${error.message}`);
     return;
   }
   byId("starting").hidden = true;
+}
+
+async function listOrOnly() {
+  const answer = await listProcedures();
+  const [first, ...others] = answer.procedures;
+  if (others.length || first?.state !== "counted") return new List((id) => (location.hash = id), notify).start(answer);
+  byId("to-list").hidden = true;
+  return review(first.id);
+}
+
+// After a new count, nothing of the page may stay: not even an open window or a text that is being typed.
+function startOver(message) {
+  history.replaceState({ message }, "");
+  location.reload();
 }
 
 async function review(id) {
@@ -54,7 +66,7 @@ async function review(id) {
   rememberAuthor();
   preparePanels();
 
-  const decisions = new Decisions(store, notify);
+  const decisions = new Decisions(store, notify, startOver);
   const actions = new Actions(store, decisions, notify);
   new TopBar(store, decisions);
   const player = new Player(store);
@@ -110,8 +122,16 @@ async function review(id) {
   store.take(state);
   fitTimeline(timeline.layout.height, timeline.layout.rest.height);
   showFirst(store, player);
-  if (state.earlier_decisions) notify(`${state.earlier_decisions} decisions belong to an older count of this recording; see “History”.`);
+  sayFirst(state);
   decisions.watch();
+}
+
+// Why the page was opened afresh, and what belongs to an older count.
+function sayFirst({ earlier_decisions: earlier }) {
+  const message = history.state?.message ?? "";
+  const old = earlier ? `${amount(earlier, "decision")} belong${earlier === 1 ? "s" : ""} to an older count of this recording; see “History”.` : "";
+  if (message || old) notify(`${message} ${old}`.trim(), message ? "error" : "info");
+  if (message) history.replaceState(null, "");
 }
 
 // So that the page does not begin with an empty player.

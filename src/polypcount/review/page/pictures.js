@@ -8,7 +8,7 @@ import { draw, make, setAttribute } from "./dom.js";
 export function bestPicture(store, id) {
   const item = store.items.get(id);
   if (!item) return null;
-  if (item.whole) return { ...item.whole, item: id, address: pictureAddress(store.id, id, "whole") };
+  if (item.whole) return { ...item.whole, item: id, address: pictureAddress(store, id, "whole") };
   return clearestCrop(store, id);
 }
 
@@ -17,13 +17,13 @@ export function clearestCrop(store, id) {
   const item = store.items.get(id);
   if (!item?.pictures.length) return null;
   const k = item.pictures.reduce((best, picture, index) => (picture.quality > item.pictures[best].quality ? index : best), 0);
-  return { ...item.pictures[k], item: id, address: pictureAddress(store.id, id, k) };
+  return { ...item.pictures[k], item: id, address: pictureAddress(store, id, k) };
 }
 
 /** At most `most` crops of several tracklets, spread evenly over time. */
 export function picturesOverTime(store, ids, most) {
   const all = ids.flatMap((id) => (store.items.get(id)?.pictures ?? [])
-    .map((picture, k) => ({ ...picture, item: id, address: pictureAddress(store.id, id, k) })));
+    .map((picture, k) => ({ ...picture, item: id, address: pictureAddress(store, id, k) })));
   all.sort((a, b) => a.frame - b.frame);
   if (all.length <= most) return all;
   return Array.from({ length: most }, (_, k) => all[Math.round((k * (all.length - 1)) / (most - 1))]);

@@ -3,11 +3,14 @@
 import { byId, lessMotion, setAttribute, setText } from "./dom.js";
 import { totalFrames } from "./lanes.js";
 import { FrameScreen, PictureScreen } from "./screens.js";
+import { paceAt } from "./times.js";
 import { amount, itemSpan, polypTitle } from "./words.js";
 
 const PACE_WITHOUT_TIMES = 25;
 const PICTURES_PER_SECOND = 1.5;
 const AUTOPLAY_MS = 250;
+// Where the recording stood still for long, nobody has to wait.
+const SLOWEST = 0.5;
 
 export class Player {
   #spans = [];
@@ -15,6 +18,7 @@ export class Player {
   #playing = null;
   #autoplay = null;
   #selectionKey = "";
+  #closeUp = false;
   #total = 1;
   #frame = 0;
 
@@ -25,6 +29,7 @@ export class Player {
     byId("play").addEventListener("click", () => this.toggle());
     byId("step-back").addEventListener("click", () => this.step(-1));
     byId("step-forward").addEventListener("click", () => this.step(1));
+    byId("close-up").addEventListener("click", () => this.toggleCloseUp());
     document.addEventListener("visibilitychange", () => document.hidden && this.pause());
     store.on("state", () => this.#newState());
     store.on("selection", () => this.#selected());
@@ -34,7 +39,7 @@ export class Player {
     const { state } = this.store;
     if (!this.screen) {
       this.screen = state.recording ? new FrameScreen(this.store, () => this.#arrived()) : new PictureScreen(this.store);
-      byId("add").disabled = !state.recording;
+      byId("add").disabled = byId("close-up").disabled = !state.recording;
       byId("no-recording").hidden = state.recording;
     }
     this.#total = totalFrames(state);
@@ -54,8 +59,8 @@ export class Player {
     this.#selectionKey = key;
     this.pause();
     clearTimeout(this.#autoplay);
-    if (!this.#selectedSpans.length) return this.#useSpans([]);
     this.#useSpans(this.#selectedSpans);
+    if (!this.#selectedSpans.length) return this.#arrived();
     const begin = polyp === null && !this.screen.pictures ? items.get(current)?.start_frame ?? this.#spans[0][0] : this.#spans[0][0];
     this.seek(begin);
     // Nothing plays before the person has touched the page.
@@ -94,10 +99,10 @@ export class Player {
     return Number(this.slider.max) + 1;
   }
 
-  /** Frames per second of the recording, at the chosen speed. */
-  get pace() {
-    const normal = this.screen.pictures ? PICTURES_PER_SECOND : this.store.state.video.fps || PACE_WITHOUT_TIMES;
-    return normal * Number(byId("speed").value);
+  // Frames per second where the recording is at this frame, at the chosen speed.
+  #paceAt(frame) {
+    const normal = this.screen.pictures ? PICTURES_PER_SECOND : paceAt(this.store.state.video, frame) || PACE_WITHOUT_TIMES;
+    return Math.max(SLOWEST, normal) * Number(byId("speed").value);
   }
 
   /** Shows one frame exactly, wherever it lies in the recording. */
@@ -177,9 +182,8 @@ export class Player {
   }
 
   #startClock(frame) {
-    this.#playing.from = this.#positionOf(frame) ?? 0;
+    this.#playing.at = this.#positionOf(frame) ?? 0;
     this.#playing.since = performance.now();
-    this.#playing.pace = this.pace;
     this.#playing.position = -1;
   }
 
@@ -187,16 +191,17 @@ export class Player {
   #tick(now) {
     const playing = this.#playing;
     if (!playing) return;
-    if (playing.pace !== this.pace) this.#startClock(this.#frame);
-    const due = playing.from + Math.max(0, Math.floor(((now - playing.since) / 1000) * playing.pace));
-    const position = Math.min(due, this.#length - 1);
+    const pace = this.#paceAt(this.#frameAt(Math.floor(playing.at)));
+    playing.at = Math.min(this.#length - 1, playing.at + (Math.max(0, now - playing.since) / 1000) * pace);
+    playing.since = Math.max(now, playing.since);
+    const position = Math.floor(playing.at);
     if (position !== playing.position) {
       playing.position = position;
       const frame = this.#frameAt(position);
       this.#showDue(frame);
-      this.screen.ahead(frame, playing.pace, this.#spans);
+      this.screen.ahead(frame, pace, this.#spans);
     }
-    if (due >= this.#length - 1 && !this.#startAgain()) return;
+    if (position >= this.#length - 1 && !this.#startAgain()) return;
     requestAnimationFrame((next) => this.#tick(next));
   }
 
@@ -215,6 +220,15 @@ export class Player {
     this.#frame = this.#frameAt(this.#length - 1);
     this.pause();
     return false;
+  }
+
+  /** Shows the surroundings of the selected tracklet's box only, or the whole frame again. */
+  toggleCloseUp(on = !this.#closeUp) {
+    if (byId("close-up").disabled || on === this.#closeUp) return;
+    this.#closeUp = on;
+    setAttribute(byId("close-up"), "aria-pressed", String(on));
+    this.screen.setCloseUp(on);
+    this.#show(this.#frame, { exactly: true });
   }
 
   #arrived() {

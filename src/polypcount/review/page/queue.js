@@ -40,8 +40,10 @@ export class Queue {
     const picture = pictureFrame();
     const show = make("button", { type: "button", class: "picture-button" }, picture);
     const strip = make("div", { class: "mini-strip" });
-    const times = make("p", { class: "side-times" });
-    const side = { root, sign, title, picture, show, strip, times, items: [] };
+    const when = make("span");
+    const many = make("span", { class: "side-amount" });
+    const times = make("p", { class: "side-times" }, when, many);
+    const side = { root, sign, title, picture, show, strip, when, many, items: [] };
     show.addEventListener("click", () => this.store.selectItems(side.items, side.items[0]));
     root.append(make("p", { class: "side-head" }, sign, title), show, strip, times);
     return side;
@@ -79,11 +81,13 @@ export class Queue {
     byId("settled").hidden = !state.settled;
     byId("question").hidden = !question;
     const waiting = state.questions.filter((one) => skipped.has(keyOf(one))).length;
+    const more = left - state.questions.length;
     byId("no-question").hidden = Boolean(question) || state.settled;
     if (!question) setText(byId("queue-title"), "Questions");
     byId("ask-skipped").hidden = !waiting;
-    setText(byId("no-question-text"), this.#answering.size ? "Saving the answer …"
-      : `${amount(waiting, "question")} skipped.`);
+    // The server sends the first questions only.
+    const after = more > 0 ? ` ${more} more ${more === 1 ? "is" : "are"} open; they come up as these are answered.` : "";
+    setText(byId("no-question-text"), this.#answering.size ? "Saving the answer …" : `${amount(waiting, "question")} skipped.${after}`);
     if (!question) return;
     const isAlone = !question.second.items.length;
     byId("second-side").hidden = isAlone;
@@ -132,7 +136,8 @@ export class Queue {
     if (!spans.length) return;
     const from = spans[0].start_seconds, to = spans.at(-1).stop_seconds;
     const when = from === null || to === null ? `frames ${spans[0].start_frame} to ${spans.at(-1).stop_frame - 1}` : `${clock(from)} to ${clock(to)}`;
-    setText(side.times, `${when}, ${amount(spans.length, "tracklet")}`);
+    setText(side.when, when);
+    setText(side.many, `, ${amount(spans.length, "tracklet")}`);
   }
 
   // A strip of the whole recording shows where both lie in time.

@@ -3,7 +3,7 @@
 import { markOf } from "./colours.js";
 import { byId, draw, keepList, setAttribute, setText } from "./dom.js";
 import { ticks } from "./scale.js";
-import { clock } from "./words.js";
+import { frameTime, timeOr } from "./words.js";
 
 const OVERVIEW_HEIGHT = 20;
 const HALF_A_LETTER = 3.7;
@@ -76,9 +76,9 @@ export class Ruler {
 
   /** Draws the labels; returns where the ticks are, for the lanes. */
   draw(video, playhead) {
-    const { frames, seconds } = ticks(this.scale, video.fps);
+    const { frames, seconds } = ticks(this.scale, video);
     const digits = seconds !== null && seconds < 1 ? 1 : 0;
-    const text = (frame) => (seconds === null ? `frame ${Math.round(frame)}` : clock(frame / video.fps, digits));
+    const text = (frame) => (seconds === null ? timeOr(frame, null) : frameTime(video, frame, digits));
     keepList(this.marks, frames, (frame) => frame.toFixed(3),
       () => draw("g", {}, draw("line", { y1: 18, y2: 24 }), draw("text", { y: 14, "text-anchor": "middle" })),
       (mark, frame) => {

@@ -1,5 +1,7 @@
 // Which part of the recording the timeline shows. All positions are in frames, all widths in pixels.
 
+import { frameAt, hasTimes, secondsOf } from "./times.js";
+
 const WIDEST_FRAME = 48;
 const LEAST_BETWEEN_TIMES = 96;
 const LEAST_BETWEEN_FRAMES = 132;
@@ -84,15 +86,18 @@ export class Scale {
   }
 }
 
-/** The visible ticks: {frames: positions, step: frames between them, seconds: seconds between them or null}. */
-export function ticks(scale, fps) {
+/** The visible ticks: {frames: positions, seconds: seconds between them or null}. */
+export function ticks(scale, video) {
   // Where single frames are wide enough to be pointed at, their numbers say more than fractions of seconds.
-  const inTime = fps && scale.perFrame < 12;
-  const spacing = inTime ? LEAST_BETWEEN_TIMES : LEAST_BETWEEN_FRAMES;
-  const steps = inTime ? STEPS_SECONDS.map((seconds) => seconds * fps) : STEPS_FRAMES;
-  const index = steps.findIndex((step) => step * scale.perFrame >= spacing);
-  const step = steps[index === -1 ? steps.length - 1 : index];
+  const inTime = hasTimes(video) && scale.perFrame < 12;
+  const [first, last] = inTime ? [secondsOf(video, scale.from), secondsOf(video, scale.to)] : [scale.from, scale.to];
+  const [steps, spacing] = inTime ? [STEPS_SECONDS, LEAST_BETWEEN_TIMES] : [STEPS_FRAMES, LEAST_BETWEEN_FRAMES];
+  const step = steps.find((one) => one * scale.width >= spacing * (last - first)) ?? steps.at(-1);
   const frames = [];
-  for (let k = Math.ceil(scale.from / step); k * step <= scale.to; k += 1) frames.push(k * step);
-  return { frames, step, seconds: inTime ? step / fps : null };
+  for (let k = Math.ceil(first / step); k * step <= last; k += 1) {
+    const frame = inTime ? frameAt(video, k * step) : k * step;
+    // Where the frame rate varies, ticks can lie close together, and labels would cover each other.
+    if (!frames.length || (frame - frames.at(-1)) * scale.perFrame >= spacing / 2) frames.push(frame);
+  }
+  return { frames, seconds: inTime ? step : null };
 }

@@ -2,32 +2,66 @@
 
 import { pictureAddress } from "./api.js";
 import { Boxes } from "./boxes.js";
+import { surroundings } from "./closeup.js";
 import { markOf } from "./colours.js";
 import { byId, draw, keepList, setAttribute, setText } from "./dom.js";
 import { Frames } from "./frames.js";
 import { placeBox } from "./pictures.js";
-import { frameTime } from "./words.js";
+import { hasTimes } from "./times.js";
+import { frameTime, timeOr } from "./words.js";
 
 const WIDTHS = [480, 720, 1080];
+const WIDEST = 1920;
 
 export class FrameScreen {
   pictures = false;
   shownFrame = null;
+  #closeUp = false;
 
   constructor(store, arrived) {
-    this.store = store;
+    Object.assign(this, { store, arrived });
     this.canvas = byId("frame");
     this.overlay = byId("overlay");
     const wide = byId("screen").clientWidth * Math.min(2, devicePixelRatio || 1);
-    const width = WIDTHS.find((one) => one >= wide) ?? WIDTHS.at(-1);
-    this.frames = new Frames(store.id, Math.min(width, store.state.video.width || width), arrived);
-    this.boxes = new Boxes(store.id, () => this.#drawBoxes());
+    this.width = WIDTHS.find((one) => one >= wide) ?? WIDTHS.at(-1);
+    this.frames = this.#framesOf(this.width);
+    // In a close-up, the boxes also say which part of the frame is shown.
+    this.boxes = new Boxes(store.id, () => (this.#closeUp ? arrived() : this.#drawBoxes()));
+  }
+
+  #framesOf(width) {
+    return new Frames(this.store, Math.min(width, this.store.state.video.width || width), this.arrived);
+  }
+
+  /** Shows the surroundings of the selected tracklet only, or the whole frame again. What is here is shown at once, finer frames follow. */
+  setCloseUp(on) {
+    this.#closeUp = on;
+    this.#paint(this.shownFrame);
+    const frames = this.#framesOf(on ? WIDEST : this.width);
+    if (frames.width === this.frames.width) return;
+    this.frames.close();
+    this.frames = frames;
+  }
+
+  /** Width and height of the frames; where they are not known, only their shape is guessed. */
+  get size() {
+    const { width, height } = this.store.state.video;
+    return width && height ? { width, height } : { width: 4, height: 3 };
+  }
+
+  // Of several selected tracklets, the one that is shown comes first, then whichever is nearest in time.
+  #viewOf(frame) {
+    const { state, items, selected, current } = this.store;
+    const whole = [0, 0, this.size.width, this.size.height];
+    if (!this.#closeUp || !selected.size || !state.video.width) return whole;
+    const far = ({ start_frame: start, stop_frame: stop }) => Math.max(0, start - frame, frame - stop + 1);
+    const followed = [current, ...selected].map((id) => items.get(id)).filter(Boolean);
+    const nearest = followed.reduce((best, item) => (far(item) < far(best) ? item : best));
+    return surroundings(this.boxes, nearest, frame, this.size) ?? this.view ?? whole;
   }
 
   newState() {
-    const { width, height } = this.store.state.video;
-    byId("player").style.setProperty("--shape", `${width || 4} / ${height || 3}`);
-    setAttribute(this.overlay, "viewBox", `0 0 ${width || 4} ${height || 3}`);
+    byId("player").style.setProperty("--shape", `${this.size.width} / ${this.size.height}`);
     const items = [...this.store.items.keys()].join(" ");
     if (items !== this.items) this.boxes.clear();
     this.items = items;
@@ -48,21 +82,34 @@ export class FrameScreen {
 
   show(frame, { exactly, total, asked = false }) {
     if (exactly && !asked) this.frames.seek(frame, total);
-    const image = this.frames.get(frame);
+    const isHere = this.#paint(frame);
     const failure = this.frames.failure(frame);
-    byId("screen").classList.toggle("loading", !image && !failure);
+    byId("screen").classList.toggle("loading", !isHere && !failure);
     byId("screen-text").hidden = !failure;
     setText(byId("screen-text"), failure ?? "");
-    if (!image) return;
+  }
+
+  // The frame and its boxes change together; false if the frame is not here yet.
+  #paint(frame) {
+    const image = this.frames.get(frame);
+    if (!image) return false;
     if (this.canvas.width !== image.naturalWidth || this.canvas.height !== image.naturalHeight) {
       this.canvas.width = image.naturalWidth;
       this.canvas.height = image.naturalHeight;
     }
-    this.canvas.getContext("2d").drawImage(image, 0, 0);
     this.shownFrame = frame;
-    setAttribute(this.canvas, "aria-label", `Frame ${frame} of the recording`);
+    this.view = this.#viewOf(frame);
+    const [left, top, width, height] = this.view;
+    const { width: canvasWidth, height: canvasHeight } = this.canvas;
+    const [across, down] = [canvasWidth / this.size.width, canvasHeight / this.size.height];
+    const drawing = this.canvas.getContext("2d");
+    drawing.imageSmoothingQuality = "high";
+    drawing.drawImage(image, left * across, top * down, width * across, height * down, 0, 0, canvasWidth, canvasHeight);
+    setAttribute(this.overlay, "viewBox", this.view.join(" "));
+    setAttribute(this.canvas, "aria-label", `Frame ${frame} of the recording${this.#closeUp ? ", close-up" : ""}`);
     setAttribute(this.canvas, "data-frame", frame);
     this.#drawBoxes();
+    return true;
   }
 
   newest(from, to) {
@@ -91,7 +138,7 @@ export class FrameScreen {
 
   describe(frame) {
     const { video } = this.store.state;
-    return video.fps ? `${frameTime(video, frame, 2)}, frame ${frame}` : `frame ${frame}`;
+    return hasTimes(video) ? `${frameTime(video, frame, 2)}, frame ${frame}` : `frame ${frame}`;
   }
 }
 
@@ -135,7 +182,7 @@ export class PictureScreen {
     if (!picture) return;
     byId("screen-text").hidden = true;
     this.image.hidden = false;
-    setAttribute(this.image, "src", pictureAddress(this.store.id, picture.item.id, picture.k));
+    setAttribute(this.image, "src", pictureAddress(this.store, picture.item.id, picture.k));
     setAttribute(this.image, "alt", `Picture of ${picture.item.name}, frame ${picture.frame}`);
   }
 
@@ -148,7 +195,7 @@ export class PictureScreen {
   describe(position) {
     const picture = this.#shown[position];
     if (!picture) return "";
-    return `picture ${position + 1} of ${this.#shown.length}, ${frameTime(this.store.state.video, picture.frame, 1)}`;
+    return `picture ${position + 1} of ${this.#shown.length}, ${timeOr(picture.frame, picture.seconds, 1)}`;
   }
 
   #say(text) {

@@ -1,5 +1,7 @@
 // How numbers, times and names are written on the page.
 
+import { secondsOf } from "./times.js";
+
 /** "1 polyp", "3 polyps". */
 export function amount(number, word) {
   return `${number} ${word}${number === 1 ? "" : "s"}`;
@@ -50,10 +52,13 @@ export function itemSpan(item) {
   return `${clock(item.start_seconds, digits)} to ${clock(item.stop_seconds, digits)}`;
 }
 
-/** The time of a frame, or its number where the pace of the recording is not known. */
-export function frameTime(video, frame, digits = 0) {
-  return video.fps ? clock(frame / video.fps, digits) : `frame ${Math.round(frame)}`;
+/** The time of a frame, or its number where its time is not known. */
+export function timeOr(frame, seconds, digits = 0) {
+  return seconds === null ? `frame ${Math.round(frame)}` : clock(seconds, digits);
 }
+
+/** The same, where only the frame is known. */
+export const frameTime = (video, frame, digits = 0) => timeOr(frame, secondsOf(video, frame), digits);
 
 /** "Polyp 2", with its name if it has one; "Not counted" without a polyp. */
 export function polypTitle(state, number) {
