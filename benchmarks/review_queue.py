@@ -8,7 +8,7 @@ without a tracklet to count are left out. The true number is that of the polyps 
 enough.
 
 A person who knows the truth answers up to 12 questions, one by one. What is asked, what an answer changes and the count
-after it come from `Moment` and `Effects`, which the page uses; the next question is the one that the page would show.
+after it come from `Snapshot` and `Effects`, which the page uses; the next question is the one that the page would show.
 A group shows the polyp that most of its boxes show. Two groups are answered with yes if these are the same, also where
 one of them holds some other polyp. Where a side shows no polyp, it is marked as not a polyp, which is one answer too.
 
@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 import polypcount as pc
 from polypcount.errors import DataError
-from polypcount.review import Moment, Review, regroup
+from polypcount.review import Review, Snapshot, regroup
 from polypcount.review.decisions import Answer, Effect, NotAPolyp
 from polypcount.review.effects import Effects
 from polypcount.review.kept import ReviewData
@@ -69,9 +69,9 @@ class Case:
         most = int(self.votes[[int(item[1:]) for item in items]].sum(axis=0).argmax())
         return -1 if most == self.votes.shape[1] - 1 else most
 
-    def moment(self, log: Sequence[Decided]) -> Moment:
+    def moment(self, log: Sequence[Decided]) -> Snapshot:
         """The review after some decisions."""
-        return Moment(self.data, replay(self.base, log), len(log), claimed=True)
+        return Snapshot(self.data, replay(self.base, log), len(log), claimed=True)
 
 
 def cases(options: argparse.Namespace, seeds: dict[int, int]) -> list[Case]:
@@ -120,10 +120,10 @@ def _case(folder: Path) -> Case | None:
 
 
 Asked = tuple[list[Question], Question] | None
-Asking = Callable[[Moment, Asked], Question | None]
+Asking = Callable[[Snapshot, Asked], Question | None]
 
 
-def queue(now: Moment, before: Asked) -> Question | None:
+def queue(now: Snapshot, before: Asked) -> Question | None:
     """The question that the page shows.
 
     While an answer is saved, the page shows the first question that has nothing to do with it, and stays with it.
@@ -142,7 +142,7 @@ def queue(now: Moment, before: Asked) -> Question | None:
     return listed[0] if listed else None
 
 
-def pairs(now: Moment, _: Asked) -> Question | None:
+def pairs(now: Snapshot, _: Asked) -> Question | None:
     """The two tracklets nearest the threshold about which nothing is known."""
     regrouping = now.regrouping
     if len(regrouping.items) < 2:
@@ -177,7 +177,7 @@ def counts(case: Case, ask: Asking, wrong: float = 0.0, seed: int = 0) -> list[i
     return numbers
 
 
-def _answered(case: Case, now: Moment, question: Question, *, wrong: bool) -> Effect:
+def _answered(case: Case, now: Snapshot, question: Question, *, wrong: bool) -> Effect:
     """What the person decides."""
     effects = Effects(case.data, now.state)
     sides = [case.shown(side) for side in (question.first, question.second) if side]

@@ -69,7 +69,7 @@ def test_while_modules_are_imported(tmp_path: Path, kind: signal.Signals) -> Non
 
 
 @KINDS
-@pytest.mark.parametrize(("module", "step"), [("counting.count", "decide"), ("report.write", "report_page")])
+@pytest.mark.parametrize(("module", "step"), [("counting.basis", "decide"), ("report.write", "report_page")])
 def test_while_counting(
     tmp_path: Path, kind: signal.Signals, module: str, step: str, polypcount: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

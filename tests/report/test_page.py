@@ -252,7 +252,7 @@ def test_what_a_detector_found_is_said_first_and_what_is_perhaps_no_polyp_last()
         "Mean score 0.75 in 20",
         "Best score 0.88",
         "Perhaps no polyp By the scores",
-        "this tracklet is more likely",
+        "this tracklet is perhaps a false alarm",
         "0:02.0 to 0:03.2",
         "Probability of a polyp 25",
         "Uncertain pairs",

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from polypcount.errors import DataError
-from polypcount.review import Moment, Review
+from polypcount.review import Review, Snapshot
 from polypcount.review import decisions as d
 from polypcount.review.effects import preview
 from polypcount.review.log import Stale
@@ -22,43 +22,43 @@ class Person:
     def __init__(self, folder: Path) -> None:
         self.review = Review(folder)
 
-    def __call__(self, decision: object) -> Moment:
+    def __call__(self, decision: object) -> Snapshot:
         return self.review.decide(decision, self.review.moment.version)
 
-    def answer(self, first: Sequence[str], second: Sequence[str], *, same: bool) -> Moment:
+    def answer(self, first: Sequence[str], second: Sequence[str], *, same: bool) -> Snapshot:
         return self(d.Answer(kind="answer", first=list(first), second=list(second), same=same))
 
-    def move(self, *items: str, to: int | None) -> Moment:
+    def move(self, *items: str, to: int | None) -> Snapshot:
         return self(d.Move(kind="move", items=list(items), polyp=to))
 
-    def merge(self, polyp: int, other: int) -> Moment:
+    def merge(self, polyp: int, other: int) -> Snapshot:
         return self(d.Merge(kind="merge", polyp=polyp, other=other))
 
-    def unmerge(self, decision: int) -> Moment:
+    def unmerge(self, decision: int) -> Snapshot:
         return self(d.Unmerge(kind="unmerge", decision=decision))
 
-    def split(self, polyp: int, frame: int) -> Moment:
+    def split(self, polyp: int, frame: int) -> Snapshot:
         return self(d.Split(kind="split", polyp=polyp, frame=frame))
 
-    def no_polyp(self, *items: str) -> Moment:
+    def no_polyp(self, *items: str) -> Snapshot:
         return self(d.NotAPolyp(kind="not a polyp", items=list(items)))
 
-    def describe(self, polyp: int, **details: object) -> Moment:
+    def describe(self, polyp: int, **details: object) -> Snapshot:
         return self(d.Describe.model_validate({"kind": "describe", "polyp": polyp, **details}))
 
-    def add(self, frame: int, *box: float) -> Moment:
+    def add(self, frame: int, *box: float) -> Snapshot:
         return self(d.Add.model_validate({"kind": "add", "frame": frame, "box": box}))
 
-    def hint(self, fewest: int | None, most: int | None) -> Moment:
+    def hint(self, fewest: int | None, most: int | None) -> Snapshot:
         return self(d.Hint(kind="hint", fewest=fewest, most=most))
 
-    def regroup(self) -> Moment:
+    def regroup(self) -> Snapshot:
         return self(d.Regroup(kind="regroup", polyp_of=preview(self.review.data, self.review.moment.state)))
 
-    def undo(self) -> Moment:
+    def undo(self) -> Snapshot:
         return self(d.Undo(kind="undo"))
 
-    def redo(self) -> Moment:
+    def redo(self) -> Snapshot:
         return self(d.Redo(kind="redo"))
 
 
@@ -67,7 +67,7 @@ def person(result: Path) -> Person:
     return Person(result)
 
 
-def polyps(moment: Moment) -> dict[int, list[str]]:
+def polyps(moment: Snapshot) -> dict[int, list[str]]:
     return moment.state.members()
 
 
@@ -307,7 +307,7 @@ def test_what_is_not_possible(result: Path, decision: object, sentence: str) -> 
 
 def test_undo_and_redo_without_limit_and_after_a_restart(result: Path) -> None:
     person, seen = Person(result), []
-    takes: list[Callable[[], Moment]] = [
+    takes: list[Callable[[], Snapshot]] = [
         lambda: person.split(1, 80),
         lambda: person.merge(2, 3),
         lambda: person.describe(2, name="flat", size_mm=3.5),

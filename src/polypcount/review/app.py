@@ -14,7 +14,7 @@ from polypcount.review.export import export, refuse_unknown_formats
 from polypcount.review.jobs import Jobs
 from polypcount.review.log import Stale
 from polypcount.review.procedures import Procedure
-from polypcount.review.review import Moment, Review
+from polypcount.review.review import Review, Snapshot
 from polypcount.review.values import box_values, preview_values, similar_values, state_values
 from polypcount.storage import Schema
 
@@ -82,7 +82,7 @@ def new_app(procedures: list[Procedure], folder_name: str) -> FastAPI:
         if of and of != review.count_id:
             raise HTTPException(404, "the recording was counted again")
 
-    def values_of(procedure: Procedure, review: Review, moment: Moment) -> dict[str, Any]:
+    def values_of(procedure: Procedure, review: Review, moment: Snapshot) -> dict[str, Any]:
         recording = procedure.has_frames()
         return {"id": procedure.id, "name": procedure.name, **state_values(review, moment, recording=recording)}
 
@@ -253,6 +253,6 @@ def _row(procedure: Procedure, jobs: Jobs) -> dict[str, Any]:
     return {**row, "state": "counting", "progress": job.share, "message": message}
 
 
-def _refuse_unknown(item: str, moment: Moment) -> None:
+def _refuse_unknown(item: str, moment: Snapshot) -> None:
     if item not in moment.state.polyp_of:
         raise HTTPException(404, "there is no such tracklet")

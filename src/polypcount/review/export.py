@@ -17,7 +17,7 @@ from polypcount.review.effects import span_of
 from polypcount.review.frames import video_in
 from polypcount.review.kept import read_recording_file
 from polypcount.review.log import Stale
-from polypcount.review.review import Moment, Review
+from polypcount.review.review import Review, Snapshot
 from polypcount.storage import whole_folder
 
 FORMATS = ("coco", "mot", "cvat")
@@ -29,7 +29,7 @@ _MEANING = (
 
 
 def export(
-    review: Review, moment: Moment, formats: Iterable[str] = (), author: str = "", recording: Path | None = None
+    review: Review, moment: Snapshot, formats: Iterable[str] = (), author: str = "", recording: Path | None = None
 ) -> tuple[Path, list[str]]:
     """Write the corrected count into the folder of the count, in place of an earlier export.
 
@@ -61,7 +61,7 @@ def export(
     return folder, names
 
 
-def corrected_report(review: Review, moment: Moment, author: str = "") -> CountReport:
+def corrected_report(review: Review, moment: Snapshot, author: str = "") -> CountReport:
     """The corrected count as a report. Its polyps are numbered in the order in which they are first seen."""
     data, state, original = review.data, moment.state, review.count_values
     items = sorted(
@@ -133,7 +133,7 @@ def _details_by_number(report: CountReport) -> dict[int, Details]:
     return {int(number): Details(**own) for number, own in values.items()}
 
 
-def _tracklet(review: Review, moment: Moment, item: str, polyp: int) -> CountedTracklet:
+def _tracklet(review: Review, moment: Snapshot, item: str, polyp: int) -> CountedTracklet:
     data = review.data
     start, stop = span_of(item, data, moment.state)
     views, whole = data.pictures_of(item)
@@ -146,7 +146,7 @@ def _tracklet(review: Review, moment: Moment, item: str, polyp: int) -> CountedT
     return CountedTracklet(start, stop, count, polyp, tuple(pictures[: len(views)]), pictures[-1] if whole else None)
 
 
-def _boxes(review: Review, moment: Moment, items: Sequence[str]) -> tuple[Boxes, np.ndarray]:
+def _boxes(review: Review, moment: Snapshot, items: Sequence[str]) -> tuple[Boxes, np.ndarray]:
     """All boxes with those that were added by hand, and the row in `items` of each; -1 for none."""
     data, state = review.data, moment.state
     row = {item: number for number, item in enumerate(items)}
@@ -162,7 +162,7 @@ def _boxes(review: Review, moment: Moment, items: Sequence[str]) -> tuple[Boxes,
     return boxes, tracklet[order]
 
 
-def _provenance(review: Review, moment: Moment, author: str) -> Provenance:
+def _provenance(review: Review, moment: Snapshot, author: str) -> Provenance:
     original = review.count_values["provenance"]
     report_numbers = _new_numbers(review, moment)
     parameters = {
@@ -179,20 +179,20 @@ def _provenance(review: Review, moment: Moment, author: str) -> Provenance:
     return Provenance.now("review", (), parameters)
 
 
-def _new_numbers(review: Review, moment: Moment) -> dict[int, int]:
+def _new_numbers(review: Review, moment: Snapshot) -> dict[int, int]:
     """The number in the corrected report of each polyp."""
     state, data = moment.state, review.data
     first = {polyp: min(span_of(item, data, state) for item in items) for polyp, items in state.members().items()}
     return {polyp: number for number, polyp in enumerate(sorted(first, key=lambda one: (first[one], one)), 1)}
 
 
-def _reviewers(moment: Moment, author: str) -> str:
+def _reviewers(moment: Snapshot, author: str) -> str:
     """Who decided, and who exports, as far as they said it."""
     names = [*(decided.author for decided in moment.state.done), author]
     return ", ".join(dict.fromkeys(name for name in names if name))
 
 
-def _who(moment: Moment, author: str) -> str:
+def _who(moment: Snapshot, author: str) -> str:
     done = moment.state.done
     number = "1 decision" if len(done) == 1 else f"{len(done)} decisions"
     when = f" on {done[-1].time[:10]}" if done else ""
@@ -201,7 +201,7 @@ def _who(moment: Moment, author: str) -> str:
     )
 
 
-def _described(moment: Moment, new_number: dict[int, int]) -> list[str]:
+def _described(moment: Snapshot, new_number: dict[int, int]) -> list[str]:
     """What was said about polyps, a sentence each."""
     sentences = []
     for polyp, number in new_number.items():

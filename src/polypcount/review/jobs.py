@@ -15,7 +15,7 @@ _MOST_LINE = 300
 
 
 @dataclass
-class Job:
+class CountingJob:
     """A recording that is counted, or waits for it.
 
     Attributes:
@@ -37,7 +37,7 @@ class Jobs:
     """The queue of recordings to count. Everything ends with `close`."""
 
     def __init__(self) -> None:
-        self._jobs: dict[str, Job] = {}
+        self._jobs: dict[str, CountingJob] = {}
         self._waiting: deque[str] = deque()
         self._lock = threading.Condition()
         self._process: subprocess.Popen[str] | None = None
@@ -45,7 +45,7 @@ class Jobs:
         self._closed = False
         self._worker: threading.Thread | None = None
 
-    def get(self, name: str) -> Job | None:
+    def get(self, name: str) -> CountingJob | None:
         """The job of a procedure."""
         return self._jobs.get(name)
 
@@ -55,7 +55,7 @@ class Jobs:
             known = self._jobs.get(name)
             if known is not None and known.state in ("waiting", "counting"):
                 return
-            self._jobs[name] = Job(recording, folder)
+            self._jobs[name] = CountingJob(recording, folder)
             self._waiting.append(name)
             if self._worker is None:
                 self._worker = threading.Thread(target=self._work, daemon=True)
@@ -103,7 +103,7 @@ class Jobs:
                 job.state = "counting"
             self._follow(job, process)
 
-    def _follow(self, job: Job, process: "subprocess.Popen[str]") -> None:
+    def _follow(self, job: CountingJob, process: "subprocess.Popen[str]") -> None:
         """Read what the process says until it ends."""
         assert process.stderr is not None
         last = ""
@@ -119,7 +119,7 @@ class Jobs:
             job.message = "" if code == 0 else last.removeprefix("polypcount: ").replace(f"{job.recording.parent}/", "")
 
 
-def _counting(job: Job) -> "subprocess.Popen[str]":
+def _counting(job: CountingJob) -> "subprocess.Popen[str]":
     """A process that counts."""
     command = [sys.executable, "-m", "polypcount", "count", str(job.recording), "--out", str(job.folder)]
     return subprocess.Popen(  # noqa: S603

@@ -18,7 +18,7 @@ from polypcount.review.state import State, replay
 from polypcount.storage import content_key
 
 
-class Moment:
+class Snapshot:
     """A review as it is after some decisions. Nothing in it changes.
 
     Args:
@@ -88,10 +88,10 @@ class Review:
         self.counted_polyps = {polyp["number"]: polyp for polyp in self.count_values["polyps"]}
         self.log = DecisionLog(folder, self.data.digest)
         self._lock = threading.Lock()
-        self._moment: Moment | None = None
+        self._moment: Snapshot | None = None
 
     @property
-    def moment(self) -> Moment:
+    def moment(self) -> Snapshot:
         """The review as it is now; decisions of other windows and processes are in it."""
         with self._lock:
             return self._newest()
@@ -100,7 +100,7 @@ class Review:
         """Whether the recording was counted again since this was read."""
         return _identity(self.folder) != self._identity
 
-    def decide(self, decision: object, version: int, author: str = "") -> Moment:
+    def decide(self, decision: object, version: int, author: str = "") -> Snapshot:
         """Take a decision and keep it.
 
         Args:
@@ -120,7 +120,7 @@ class Review:
             self.log.append(effect, version, author, is_outdated=self.is_outdated)
             return self._newest()
 
-    def _newest(self) -> Moment:
+    def _newest(self) -> Snapshot:
         version = self.log.version
         if self._moment is None or self._moment.version != version:
             base = dict.fromkeys(self.data.items, 0)
@@ -128,7 +128,7 @@ class Review:
             log = self.log.read()
             version = log[-1].number if log else 0
             claimed = self.count_values["interval"] is not None
-            self._moment = Moment(self.data, replay(base, log), version, claimed=claimed)
+            self._moment = Snapshot(self.data, replay(base, log), version, claimed=claimed)
         return self._moment
 
 

@@ -11,7 +11,7 @@ from polypcount.review.effects import name_of, preview, span_of
 from polypcount.review.kept import ReviewData
 from polypcount.review.questions import MOST_QUESTIONS, Question
 from polypcount.review.regroup import Regrouping
-from polypcount.review.review import Moment, Review
+from polypcount.review.review import Review, Snapshot
 from polypcount.review.state import State
 
 _KINDS = {"t": "counted", "a": "perhaps no polyp", "s": "too short", "h": "by hand"}
@@ -21,7 +21,7 @@ _MOST_KNOTS = 1000
 _NOT_COMPARED = "Only tracklets that are counted, and whose pictures were compared in the count, can be compared."
 
 
-def state_values(review: Review, moment: Moment, *, recording: bool) -> dict[str, Any]:
+def state_values(review: Review, moment: Snapshot, *, recording: bool) -> dict[str, Any]:
     """The whole state. recording: Whether frames can be shown."""
     data, state, original = review.data, moment.state, review.count_values
     low, high = moment.interval or (None, None)
@@ -80,7 +80,7 @@ def state_values(review: Review, moment: Moment, *, recording: bool) -> dict[str
     }
 
 
-def preview_values(review: Review, moment: Moment) -> dict[str, Any]:
+def preview_values(review: Review, moment: Snapshot) -> dict[str, Any]:
     """What regrouping would change."""
     polyp_of = preview(review.data, moment.state)
     after = moment.state.copy()
@@ -102,7 +102,7 @@ def preview_values(review: Review, moment: Moment) -> dict[str, Any]:
     }
 
 
-def similar_values(review: Review, moment: Moment, item: str, *, whole: bool = False) -> dict[str, Any]:
+def similar_values(review: Review, moment: Snapshot, item: str, *, whole: bool = False) -> dict[str, Any]:
     """What else looks like an item, most similar on top. whole: Like its whole polyp, by the mean over tracklets."""
     regrouping, state = moment.regrouping, moment.state
     if item not in regrouping.items:
@@ -232,7 +232,7 @@ def _best(items: Sequence[str], data: ReviewData) -> str:
     return max(items, key=quality)
 
 
-def _question_values(question: Question, moment: Moment) -> dict[str, Any]:
+def _question_values(question: Question, moment: Snapshot) -> dict[str, Any]:
     sides = {}
     for name, items in (("first", question.first), ("second", question.second)):
         polyps = {moment.state.polyp_of[item] for item in items}
@@ -245,7 +245,7 @@ def _question_values(question: Question, moment: Moment) -> dict[str, Any]:
     return {**sides, "probability": likeness and round(likeness, 3)}
 
 
-def _certain(moment: Moment) -> str:
+def _certain(moment: Snapshot) -> str:
     """What is left to know, in a sentence."""
     if moment.interval is None:
         return "No interval can be given for this recording; see the report."
