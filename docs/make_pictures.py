@@ -19,7 +19,10 @@ HERE = Path(__file__).parent / "images"
 PROGRAM = Path(sys.executable).with_name("polypcount")
 WIDTH, HEIGHT = 1120, 1700  # of the report, down to the end of the cards
 # Of the review: name, width and height of the window, colours.
-VIEWS = (("light", 1440, 900, "light"), ("dark", 1440, 900, "dark"), ("small", 1024, 700, "light"))
+VIEWS = (
+    *(("light", 1440, 900, "light"), ("dark", 1440, 900, "dark"), ("small", 1024, 700, "light")),
+    *(("small-dark", 1024, 700, "dark"), ("large", 1920, 1080, "light"), ("large-dark", 1920, 1080, "dark")),
+)
 
 
 def main() -> None:
