@@ -5,6 +5,7 @@ processes that are started later. ONNX Runtime reads its switch when it is loade
 its telemetry off later does not stop it. The hub of transformers would add usage data to a download that was asked for.
 """
 
+import functools
 import importlib
 import os
 import sys
@@ -32,3 +33,14 @@ def import_offline(name: str) -> Any:
     finally:
         if hidden:
             sys.modules.pop(_OPENVINO_SENDER, None)
+
+
+@functools.cache
+def openvino_core() -> Any:
+    """The only `openvino.Core` of this process, which lives as long as the process.
+
+    On the processor, OpenVINO gives the thread that first compiles a model another stack for signals. If the last core
+    goes in another thread, as the garbage collector may decide, that stack is freed while it is in use, and the next
+    Ctrl-C ends Python with a segmentation fault (seen with OpenVINO 2026.4).
+    """
+    return import_offline("openvino").Core()

@@ -3,6 +3,8 @@
 import importlib.util
 import json
 import logging
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
@@ -143,6 +145,23 @@ def test_auto_takes_openvino_for_a_detector_of_polypcount_only(tmp_path: Path) -
     assert load_detector(own, DetectorSettings(engine="onnx")).engine == "onnx"
     assert load_detector(trained(tmp_path / "elsewhere")).engine == "onnx"
     same(load_detector(own), load_detector(own, DetectorSettings(engine="onnx")))
+
+
+def test_a_signal_is_handled_after_openvino_was_dropped_in_another_thread() -> None:
+    """OpenVINO's processor plugin gives the main thread a stack for signals, which must not be freed under it."""
+    program = """
+import os, signal, threading
+from polypcount.detection import DetectorSettings, load_detector
+signal.signal(signal.SIGTERM, lambda *_: print("handled"))
+kept = [load_detector("bundled", DetectorSettings(engine="openvino"))]
+thread = threading.Thread(target=kept.clear)
+thread.start()
+thread.join()
+os.kill(os.getpid(), signal.SIGTERM)
+print("alive")
+"""
+    done = subprocess.run([sys.executable, "-X", "faulthandler", "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "handled\nalive\n"), done.stderr
 
 
 def test_auto_without_openvino(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

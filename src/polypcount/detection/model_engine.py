@@ -12,7 +12,7 @@ from polypcount.encoder.engine_onnx import best_providers, failure, new_session,
 from polypcount.encoder.engines import refuse_unusable
 from polypcount.errors import FileError, first_line
 from polypcount.machine import available_cores
-from polypcount.offline import import_offline
+from polypcount.offline import openvino_core
 
 _LOG = logging.getLogger(__name__)
 # Most by which outputs of two engines may differ: in their unit (scores, pixels), and as a share of the value.
@@ -54,14 +54,13 @@ def openvino_runner(path: Path, inputs: Mapping[str, Sequence[int]]) -> Runner:
         FileError: It cannot read or run the file.
     """
     refuse_unusable("openvino")
-    openvino = import_offline("openvino")
     settings = {
         "PERFORMANCE_HINT": "LATENCY",
         "INFERENCE_PRECISION_HINT": "f32",  # must not round to 16 bits
         "INFERENCE_NUM_THREADS": available_cores(),
     }
     try:
-        core = openvino.Core()
+        core = openvino_core()
         network = core.read_model(str(path))
         network.reshape({name: list(shape) for name, shape in inputs.items()})
         request = core.compile_model(network, "CPU", settings).create_infer_request()

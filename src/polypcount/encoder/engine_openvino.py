@@ -17,7 +17,7 @@ from polypcount.encoder.engines import (
 from polypcount.encoder.spec import EncoderSpec, Preprocessing
 from polypcount.errors import FileError
 from polypcount.machine import available_cores
-from polypcount.offline import import_offline
+from polypcount.offline import import_offline, openvino_core
 
 # Few enough that the output of each layer stays in the processor's cache.
 _CROPS_AT_ONCE = 8
@@ -43,9 +43,8 @@ def open_sequences(content: bytes, source: object, spec: EncoderSpec, threads: i
 
 def _read_network(content: bytes, source: object, expected: ModelShapes) -> Any:
     """An `openvino.Model` from an ONNX file, with these inputs and outputs."""
-    openvino = import_offline("openvino")
     try:
-        network = openvino.Core().read_model(content)
+        network = openvino_core().read_model(content)
         ends = [{end.get_any_name(): _axes(end) for end in side} for side in (network.inputs, network.outputs)]
     except RuntimeError as problem:
         raise FileError(f"{source} is damaged or not an ONNX model; save the encoder again") from problem
@@ -60,7 +59,7 @@ def _compiled(network: Any, threads: int | None) -> Any:
         "INFERENCE_PRECISION_HINT": "f32",  # must not round to 16 bits
         "INFERENCE_NUM_THREADS": threads or available_cores(),
     }
-    request = import_offline("openvino").Core().compile_model(network, "CPU", settings).create_infer_request()
+    request = openvino_core().compile_model(network, "CPU", settings).create_infer_request()
     one_at_a_time = threading.Lock()
 
     def infer(inputs: Any) -> NDArray[np.float32]:
