@@ -1,7 +1,6 @@
 """Disks that are full: one line that names the file, and nothing left of it."""
 
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ from polypcount.corpus import Corpus
 from polypcount.simulate import TimelineSettings, simulate_scenes
 from tests.conftest import Run
 from tests.evaluation.embedded import embedded
+from tests.review import disks
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="mounts a small disk")
 
@@ -19,17 +19,8 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="mounts a small 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A disk with room for 16 KiB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount: list[str | Path] = ["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", folder]
-    try:
-        mounted = subprocess.run(mount, capture_output=True, text=True)
-    except OSError as problem:
-        pytest.skip(f"no disk can be mounted: {problem}")
-    if mounted.returncode:
-        pytest.skip(f"no disk can be mounted: {mounted.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", folder], check=True)
+    with disks.small_disk(tmp_path / "disk", "16k") as folder:
+        yield folder
 
 
 def unfinished(folder: Path) -> list[Path]:

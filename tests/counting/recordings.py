@@ -3,7 +3,7 @@
 import functools
 import json
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -49,10 +49,10 @@ def recording() -> Path:
     return path
 
 
-def frame_at(frame: int) -> np.ndarray:
-    """RGB uint8[128, 160, 3]."""
+def frame_at(frame: int, tracklets: Sequence[tuple[int, int, int, int, int]] = TRACKLETS) -> np.ndarray:
+    """RGB uint8[128, 160, 3]. tracklets: First frame, frame after the last, polyp, left and top of its box."""
     image = np.full((HEIGHT, WIDTH, 3), (150, 90, 80), np.uint8)
-    for start, stop, polyp, x, y in TRACKLETS:
+    for start, stop, polyp, x, y in tracklets:
         if start <= frame < stop:
             left, top = place(frame, start, x, y)
             image[top : top + SIDE, left : left + SIDE] = looks(polyp)

@@ -17,7 +17,8 @@ from polypcount.counting.result import CountReport, LookScores, SetAsideTracklet
 from polypcount.encoder import Encoder, bundled_folder, load_encoder
 from polypcount.report import write_report
 from polypcount.video.write import write_video
-from tests.counting.recordings import FPS, HEIGHT, SIDE, WIDTH, looks, place
+from tests.counting import recordings
+from tests.counting.recordings import FPS, SIDE, place
 from tests.report.reports import picture
 
 FRAMES, BORDER, NAME = 360, 12, "case-7"
@@ -44,11 +45,7 @@ def recording() -> Path:
 
 def frame_at(frame: int) -> np.ndarray:
     """RGB uint8[128, 160, 3]. The border has a small bright text, which must not be shown."""
-    image = np.full((HEIGHT, WIDTH, 3), (150, 90, 80), np.uint8)
-    for start, stop, polyp, x, y in TRACKLETS:
-        if start <= frame < stop:
-            left, top = place(frame, start, x, y)
-            image[top : top + SIDE, left : left + SIDE] = looks(polyp)
+    image = recordings.frame_at(frame, TRACKLETS)
     image[:, :BORDER] = image[:, -BORDER:] = 0
     image[4:7, 1:9] = 220
     return image
